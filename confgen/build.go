@@ -1,0 +1,174 @@
+package confgen
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/registry"
+)
+
+// Input is all that a topology is made from.
+type Input struct {
+	Instances []registry.Instance // in any order; those that are not routable, and agents, are passed over
+	Services  []registry.Service
+	Claims    []registry.RouteClaim
+	// Declared is what operators wrote; nil: nothing. Its upstreams, upstrands and routes stand as they are and win over
+	// derived ones of the same name. Its Services are not used: instances come from the registry.
+	Declared *topology.Config
+	Policy   Policy
+	Now      time.Time
+}
+
+// Policy is what operators set for the whole of the topology. There is nothing to set yet.
+type Policy struct{}
+
+// Output is a topology and what is worth telling about it.
+type Output struct {
+	Config *topology.Config
+	// Next is when the answer can change though the registry does not; zero: never. Nothing depends on time alone yet:
+	// staleness and the release of urls are changes of the registry.
+	Next  time.Time
+	Notes []Note // sorted
+}
+
+// Note is something that an operator should know: each becomes an event once.
+type Note struct {
+	Kind    string // NoteDeclaredWins, …
+	Service string
+	ID      string // of an instance, if it is about one
+	Text    string
+}
+
+// The kinds of notes.
+const (
+	NoteDeclaredWins = "declared_wins"     // a derived upstream, upstrand or route gave way to a declared one
+	NoteBadInstance  = "instance_refused"  // an instance that can't be published as it is
+	NoteBadRoute     = "route_refused"     // a claim whose path can't be published
+	NotePathTaken    = "route_path_taken"  // two claims that come to the same path: the older one has it
+	NoteBadService   = "service_refused"   // a service that can't be published as it is
+	NoteRestored     = "database_restored" // the topic or an agent is ahead of the database
+	NoteResumed      = "publishing_resumed"
+)
+
+// Build derives the topology. It is pure: the same input, in whatever order, gives the same output.
+//
+// Each service that has a row, a claim or an instance gets its record, with its live and unproven instances in the order
+// of their dense ids, and an upstream of its name. When its instances name two or more zones it also gets an upstream
+// NAME@ZONE for each (NAME@ for those without) and an upstrand NAME over them; when the number of zones falls below two
+// these go, and the service's routes lead to the upstream NAME, which is the same all the time and keeps its peers' state.
+// Each claim is a route to the upstrand, if there is one, else to the upstream.
+func Build(in Input) Output {
+	b := newBook(in.Declared)
+	b.load(registry.Snapshot{Instances: in.Instances, Services: in.Services, Claims: in.Claims})
+	b.rebuild()
+	return Output{Config: b.config(), Notes: b.notes()}
+}
+
+// isAgent says that a service is one of ours and never routed to.
+func isAgent(service string) bool { return strings.HasPrefix(service, "upstrand-") }
+
+// routePath is a claim's path as a route has it: without a slash at its end, but for the root.
+func routePath(path string) string {
+	if trimmed := strings.TrimRight(path, "/"); trimmed != "" {
+		return trimmed
+	}
+	return "/"
+}
+
+func compareNotes(a, b Note) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Service, b.Service), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Text, b.Text))
+}
+
+// declaredNames is what a derived name gives way to.
+type declaredNames struct {
+	upstreams, upstrands, routes map[string]bool // routes by key
+}
+
+func namesOf(c *topology.Config) declaredNames {
+	d := declaredNames{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	if c == nil {
+		return d
+	}
+	for _, u := range c.Upstreams {
+		d.upstreams[u.Name] = true
+	}
+	for _, u := range c.Upstrands {
+		d.upstrands[u.Name] = true
+	}
+	for _, r := range c.Routes {
+		d.routes[topology.RouteKey(r.Host, r.Path)] = true
+	}
+	return d
+}
+
+// derived is what one service gets without being declared.
+type derived struct {
+	upstreams []topology.Upstream
+	upstrands []topology.Upstrand // none or one
+	routes    []topology.Route
+	notes     []Note
+}
+
+// derive is pure; zones are the distinct ones of the instances, sorted, "" for those without one; paths are the routes
+// that the service owns.
+func derive(service string, zones, paths []string, declared declaredNames) derived {
+	var d derived
+	wins := func(what, name string) {
+		d.notes = append(d.notes, Note{Kind: NoteDeclaredWins, Service: service, Text: "the declared " + what + " " + name + " wins over the derived one"})
+	}
+	upstream := func(name string, args ...string) {
+		if declared.upstreams[name] {
+			wins("upstream", name)
+			return
+		}
+		line := append(topology.Directive{"discover", service}, args...)
+		d.upstreams = append(d.upstreams, topology.Upstream{Name: name, Origin: topology.Derived, Directives: []topology.Directive{line}})
+	}
+	upstream(service)
+	zoned := len(zones) > 2 || (len(zones) == 2 && zones[0] != "")
+	if zoned {
+		for _, zone := range zones {
+			upstream(service+"@"+zone, "zone="+zone)
+		}
+	}
+	strand := declared.upstrands[service]
+	switch {
+	case strand:
+		if zoned {
+			wins("upstrand", service)
+		}
+	case zoned && !declared.upstreams[service]: // else the upstrand would lead around the declared upstream
+		strand = true
+		d.upstrands = append(d.upstrands, zoneStrand(service, zones))
+	}
+	for _, path := range paths {
+		if declared.routes[topology.RouteKey("", path)] {
+			wins("route", path)
+			continue
+		}
+		r := topology.Route{Path: path, Origin: topology.Derived, Upstream: service}
+		if strand {
+			r.Upstream, r.Upstrand = "", service
+		}
+		d.routes = append(d.routes, r)
+	}
+	return d
+}
+
+// zoneStrand is the upstrand over a service's zones; those without a zone come last.
+func zoneStrand(service string, zones []string) topology.Upstrand {
+	ordered := slices.Clone(zones)
+	if ordered[0] == "" {
+		ordered = append(ordered[1:], "")
+	}
+	u := topology.Upstrand{Name: service, Origin: topology.Derived, OwnZoneFirst: true}
+	for _, zone := range ordered {
+		u.Directives = append(u.Directives, topology.Directive{"upstream", service + "@" + zone})
+	}
+	u.Directives = append(u.Directives, topology.Directive{"order", "per_request"},
+		topology.Directive{"next_upstream_statuses", "error", "timeout"})
+	return u
+}

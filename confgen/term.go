@@ -1,0 +1,252 @@
+package confgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/registry"
+)
+
+// errAgain: what this leader believes does not fit what it has just seen; it must read everything anew.
+var errAgain = errors.New("state must be read again")
+
+// term is one leadership. It is used by one goroutine.
+//
+// It holds three contents, each the cause of the next: book.want (what the registry says now), stored (the newest version
+// in the database), mirror (what stands on the topic). A step makes the second like the first by a new version, and the
+// third like the second by appending what differs.
+type term struct {
+	g   *Generator
+	l   *lease
+	log zerolog.Logger
+
+	book     *book
+	revision int64
+	reload   bool // the changes since revision can't be told: load a snapshot
+
+	stored    content
+	version   int64           // of stored; 0: there is none
+	unstored  map[string]bool // keys for which want may differ from stored
+	mirror    *mirror
+	unwritten map[string]bool // keys for which stored may differ from the mirror
+	fresh     map[string]bool // those of them that a new version changed; the others are repairs
+	damaged   bool            // the records of the newest version are not all there: a new version must follow
+	reason    string          // cause of the newest version, for the commit
+
+	agents    topology.Pair // highest epoch and, on its own, highest version that agents reported
+	firstSeen int64         // epoch from which on records are this term's own; see ahead
+	cleared   topology.Pair // epoch and version up to which a hold was sat out
+	told      map[Note]bool
+
+	commitAt, agentsAt, auditAt time.Time // when last done
+}
+
+func newTerm(g *Generator, l *lease) *term {
+	return &term{g: g, l: l, log: g.log, stored: newContent(), fresh: map[string]bool{}, told: map[Note]bool{}}
+}
+
+// run works until ctx ends or the lease is lost, and says why it ended.
+func (t *term) run(ctx context.Context) error {
+	for {
+		err := t.begin(ctx)
+		if err != nil && ctx.Err() == nil {
+			t.g.metrics.failures.WithLabelValues("begin").Inc()
+		}
+		for err == nil {
+			if err = t.step(ctx); err == nil {
+				err = sleep(ctx, t.g.cfg.Poll)
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, registry.ErrFenced) || errors.Is(err, errLeaseOver) {
+			return err
+		}
+		t.log.Warn().Err(err).Msg("reading everything again")
+		if err := sleep(ctx, t.g.cfg.Poll); err != nil {
+			return err
+		}
+		// The cause may be that another leads: ask before anything else.
+		if err := t.l.renew(ctx); errors.Is(err, registry.ErrFenced) || errors.Is(err, errLeaseOver) {
+			return err
+		}
+	}
+}
+
+// begin reads the topic, the agents' reports, the database's newest version and the registry, in this order: whoever
+// publishes writes the database first, so what is seen before can't be ahead of what is read after, unless the
+// database was restored.
+func (t *term) begin(ctx context.Context) error {
+	if err := t.readTopic(ctx); err != nil {
+		return err
+	}
+	if err := t.readAgents(ctx); err != nil {
+		return err
+	}
+	if err := t.readStored(ctx); err != nil {
+		return err
+	}
+	if t.ahead() {
+		if err := t.hold(ctx); err != nil {
+			return err
+		}
+		if err := t.readTopic(ctx); err != nil {
+			return err
+		}
+		if err := t.readAgents(ctx); err != nil {
+			return err
+		}
+		t.cleared = topology.Pair{Epoch: t.highestEpoch(), Version: t.highestVersion()}
+	}
+	if err := t.raise(ctx); err != nil {
+		return err
+	}
+	if err := t.readRegistry(ctx); err != nil {
+		return err
+	}
+	t.commitAt, t.auditAt = time.Time{}, time.Now()
+	t.g.metrics.epoch.Set(float64(t.l.current().Epoch))
+	t.g.metrics.version.Set(float64(t.version))
+	return nil
+}
+
+// readTopic reads the whole topic.
+func (t *term) readTopic(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.g.cfg.KafkaTimeout)
+	defer cancel()
+	m := newMirror()
+	extent, err := t.g.cfg.Topic.Read(ctx, -1, m.take)
+	if err != nil {
+		return fmt.Errorf("confgen: read the topic: %w", err)
+	}
+	m.extent = extent
+	t.mirror = m
+	t.compare()
+	return nil
+}
+
+// compare finds all keys for which stored differs from the mirror.
+func (t *term) compare() {
+	t.unwritten = map[string]bool{}
+	for key := range t.mirror.last {
+		t.unwritten[key] = true
+	}
+	for key := range t.stored.records {
+		t.unwritten[key] = true
+	}
+	maps.DeleteFunc(t.unwritten, func(key string, _ bool) bool { return t.mirror.holds(key, t.stored.records[key]) })
+}
+
+// readStored reads the newest version from the database.
+func (t *term) readStored(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.g.cfg.DatabaseTimeout)
+	defer cancel()
+	v, err := t.g.cfg.Versions.LatestVersion(ctx)
+	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+		return fmt.Errorf("confgen: read the newest version: %w", err)
+	}
+	records, err := t.g.cfg.Versions.LatestRecords(ctx)
+	if err != nil {
+		return fmt.Errorf("confgen: read the records of version %d: %w", v.Version, err)
+	}
+	t.version, t.reason = v.Version, v.Cause
+	t.stored = newContent()
+	for _, r := range records {
+		t.stored.set(r.Key, r.Value)
+	}
+	t.damaged = v.Version > 0 && t.stored.digest.String() != v.Digest
+	if t.damaged {
+		t.log.Error().Int64("version", v.Version).Msg("the records of the newest version do not give its digest; a new version follows")
+	}
+	t.compare()
+	return nil
+}
+
+// readRegistry fills the book, and finds all keys for which it differs from stored.
+func (t *term) readRegistry(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.g.cfg.DatabaseTimeout)
+	defer cancel()
+	snap, err := t.g.cfg.Source.Snapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("confgen: read the registry: %w", err)
+	}
+	start := time.Now()
+	t.book = newBook(t.g.cfg.Declared)
+	t.prime()
+	t.book.load(snap)
+	t.book.rebuild()
+	t.revision, t.reload = snap.Revision, false
+	t.unstored = map[string]bool{}
+	for key := range t.book.want.records {
+		t.unstored[key] = true
+	}
+	for key := range t.stored.records {
+		t.unstored[key] = true
+	}
+	maps.DeleteFunc(t.unstored, func(key string, _ bool) bool { return t.book.want.same(&t.stored, key) })
+	t.g.metrics.build.Observe(time.Since(start).Seconds())
+	t.g.metrics.revision.Set(float64(t.revision))
+	t.tell(ctx)
+	return nil
+}
+
+// prime tells the book what was published last.
+func (t *term) prime() {
+	records := make([]topology.Record, 0, len(t.stored.records))
+	parts := map[string]int{}
+	for key, value := range t.stored.records {
+		records = append(records, topology.Record{Key: key, Value: value})
+		if service, ok := topology.ServiceOf(key); ok {
+			parts[service]++
+		}
+	}
+	c, err := topology.DecodeRecords(records)
+	if err != nil {
+		t.log.Warn().Err(err).Msg("can't read the records of the newest version; all are written anew")
+		return
+	}
+	t.book.prime(c, parts)
+}
+
+func (t *term) highestEpoch() int64   { return max(t.mirror.epoch, t.agents.Epoch) }
+func (t *term) highestVersion() int64 { return max(t.mirror.version, t.agents.Version) }
+
+// ahead reports whether the topic or an agent has an epoch or version that the database has not handed out. An epoch
+// that this leadership got by raising or has not yet written with was handed out to nobody before.
+func (t *term) ahead() bool {
+	epoch, version := t.highestEpoch(), t.highestVersion()
+	if epoch <= t.cleared.Epoch && version <= t.cleared.Version {
+		return false
+	}
+	known := t.l.current().Epoch
+	if t.firstSeen != known {
+		known-- // nothing was written in it yet
+	}
+	return epoch > known || version > t.version
+}
+
+// raise makes the epoch one in which nothing was written that is not this term's.
+func (t *term) raise(ctx context.Context) error {
+	now := t.l.current().Epoch
+	if highest := t.highestEpoch(); highest > now || (highest == now && t.firstSeen != now) {
+		if err := t.l.raise(ctx, highest+1); err != nil {
+			return err
+		}
+		now = t.l.current().Epoch
+		t.log.Warn().Int64("epoch", now).Msg("raised the epoch above what the topic and the agents have")
+	}
+	t.firstSeen = now
+	return nil
+}
+
+// pair is what this term writes with.
+func (t *term) pair() topology.Pair {
+	return topology.Pair{Epoch: t.l.current().Epoch, Version: t.version}
+}
