@@ -1,0 +1,25 @@
+package balance
+
+import "time"
+
+// Clock gives the present moment in Unix nanoseconds. It must never step back: failure windows are computed from it.
+type Clock func() int64
+
+// SystemClock is the wall time at this call plus the monotonic time since, so that a step of the host's clock neither
+// opens nor closes a failure window.
+func SystemClock() Clock {
+	start := time.Now()
+	wall := start.UnixNano()
+	return func() int64 { return wall + int64(time.Since(start)) }
+}
+
+// second is the whole second that failure windows are counted in, as nginx counts them.
+func (c Clock) second() int64 { return c() / int64(time.Second) }
+
+// wholeSeconds rounds up: a window of 500 ms is one of a second, not none.
+func wholeSeconds(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return int64((d + time.Second - 1) / time.Second)
+}

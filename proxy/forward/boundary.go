@@ -1,0 +1,97 @@
+package forward
+
+import (
+	"context"
+	"io"
+	"net/netip"
+
+	"github.com/upstrand/upstrand/proxy/balance"
+)
+
+// Field is one header or trailer line. Names compare without regard to case.
+type Field struct{ Name, Value []byte }
+
+// Request is a client's request, and as it is sent on: with Outgoing the fields are those for the backend.
+type Request struct {
+	Method    []byte
+	Authority []byte // Host as the client said it
+	Target    []byte // origin form, as the client sent it; or "*"
+	Fields    []Field
+	Length    int64  // of the body in bytes; 0: none, -1: unknown
+	Body      Source // nil without a body
+	Remote    netip.Addr
+	Secure    bool // came over TLS
+}
+
+// Source is a stream of body bytes. It belongs to one reader at a time.
+type Source interface {
+	// Read is io.Reader's; io.EOF may come with the last bytes.
+	Read([]byte) (int, error)
+	// Trailer is what followed the body; valid after io.EOF.
+	Trailer() []Field
+	// Rewind starts again at the first byte, so that another attempt can send the body. It fails when those bytes are no
+	// longer held. The attempt that read before must have been closed.
+	Rewind() error
+	// Rewindable tells whether Rewind would succeed now.
+	Rewindable() bool
+}
+
+// Client is the side that waits for the answer. Its methods are called from one goroutine. An error means that the
+// client is gone.
+type Client interface {
+	// Inform passes an informational answer (1xx but 101) on.
+	Inform(status int, fields []Field) error
+	// Head begins the answer; length is that of the body, -1 when unknown.
+	Head(status int, fields []Field, length int64) error
+	// Write passes body bytes on, and does not hold them back.
+	Write([]byte) error
+	// End completes the answer.
+	End(trailer []Field) error
+	// Abort cuts an answer that was begun, so that the client can tell that it is not whole.
+	Abort()
+	// Tunnel turns the connection over after a Head with 101. The caller closes it.
+	Tunnel() (io.ReadWriteCloser, error)
+}
+
+// Backend is one attempt at one peer. Its errors are of type *Error.
+type Backend interface {
+	// Send sends the request, as far as the peer takes it.
+	Send(*Request) error
+	// Head gives the next head of the answer: informational ones first, each once, then the final one.
+	Head() (status int, fields []Field, err error)
+	// Body is the answer's body; Rewind of it always fails.
+	Body() Source
+	// Sent tells how far the request came.
+	Sent() Progress
+	// Tunnel is the raw connection after a head with 101.
+	Tunnel() (io.ReadWriteCloser, error)
+	// Close ends the attempt: afterwards nothing reads the request's body any more. The connection is kept when the answer
+	// was read to its end, else it is closed. It may be called twice.
+	Close()
+}
+
+// Progress is how far an attempt came. What is not known to be otherwise counts as sent and read.
+type Progress struct {
+	Sent   bool // bytes of the request left us; a refused connect sent nothing
+	Unread bool // proven: it went over a kept connection that the peer had already closed and nothing of it was taken
+}
+
+// Opener is the engine's side that reaches peers.
+type Opener interface {
+	// Open prepares an attempt at peer; nothing is sent yet. With fresh no kept connection is used. Ctx ends the attempt.
+	Open(ctx context.Context, peer *balance.Peer, fresh bool) Backend
+}
+
+// Handler serves one request and has given its answer when it returns. Ctx ends when the client is gone.
+type Handler interface {
+	Handle(ctx context.Context, r *Request, c Client)
+}
+
+// Error is a failure of an attempt.
+type Error struct {
+	Class Class
+	Err   error
+}
+
+func (e *Error) Error() string { return e.Class.String() + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,124 @@
+package forward
+
+import (
+	"time"
+
+	"github.com/upstrand/upstrand/proxy/balance"
+)
+
+// Action is what is to be done after an attempt.
+type Action uint8
+
+// The actions.
+const (
+	Deliver  Action = iota // pass the answer on
+	Drop                   // the client is gone: end quietly
+	Cut                    // the answer was begun: cut the connection so that the client sees it
+	SamePeer               // once more over a fresh connection: the peer never read the request
+	NextPeer               // another attempt in the same upstream
+	NextStop               // another attempt in the next upstream of the walk
+	Fail                   // answer with Status
+)
+
+var actionNames = [...]string{"deliver", "drop", "cut", "same_peer", "next_peer", "next_stop", "fail"}
+
+// String is a code for logs and tests.
+func (a Action) String() string { return actionNames[a] }
+
+// Attempt is all that decides what an attempt's end means.
+type Attempt struct {
+	Class      Class // what went wrong; 0: nothing
+	Method     []byte
+	Sent       Progress
+	ClientGone bool
+	Started    bool          // something of the answer went to the client
+	Replayable bool          // the request can be sent again: it has no body, or all of it that was read is held
+	Redone     bool          // this attempt is already the second over a fresh connection
+	Tries      int           // left in this upstream, this attempt included
+	More       bool          // the walk has another upstream
+	Elapsed    time.Duration // since the first attempt began
+	NoBudget   bool          // the retry budget is spent
+}
+
+// Decision is what follows from an Attempt.
+type Decision struct {
+	Action Action
+	Result balance.Result // how the attempt counts for the peer
+	Status int            // for Fail
+}
+
+// Decide says what a failure means. The order counts: the client's going is nobody's fault; an answer that was begun is
+// never begun again; what was provably not read can go again whatever the method; then nginx's rules of what is safe to
+// repeat, within tries, time and budget; else the client is told.
+func Decide(a Attempt, p *Policy) Decision {
+	failure := a.Class&(OnError|OnTimeout|OnInvalidHeader) != 0
+	switch {
+	case a.ClientGone:
+		return Decision{Action: Drop, Result: balance.Undone}
+	case a.Started && a.Class != 0:
+		// The peer had answered: nginx counts a cut body as a success.
+		return Decision{Action: Cut, Result: balance.Succeeded}
+	case a.Class == 0:
+		return Decision{Action: Deliver, Result: balance.Succeeded}
+	case a.Class == PeerGone && a.Replayable:
+		return Decision{Action: NextPeer, Result: balance.Undone}
+	case a.Class == PeerGone:
+		return Decision{Action: Fail, Result: balance.Undone, Status: 502}
+	case a.Class == ClientBody:
+		return Decision{Action: Fail, Result: balance.Undone, Status: 400}
+	case failure && a.Sent.Unread && a.Replayable && !a.Redone:
+		return Decision{Action: SamePeer, Result: balance.Undone}
+	case failure:
+		return decideFailure(a, p)
+	}
+	return decideStatus(a, p)
+}
+
+// decideFailure is for errors, timeouts and invalid answers: failed attempts, listed or not.
+func decideFailure(a Attempt, p *Policy) Decision {
+	d := Decision{Action: Fail, Result: balance.Broken, Status: 502}
+	if a.Class == OnTimeout {
+		d.Status = 504
+	}
+	switch {
+	case !repeatable(a, p):
+	case a.Tries > 1:
+		d.Action, d.Status = NextPeer, 0
+	case a.More:
+		d.Action, d.Status = NextStop, 0
+	}
+	return d
+}
+
+// decideStatus is for answers with a listed status. The last try passes the answer on, as a success.
+func decideStatus(a Attempt, p *Policy) Decision {
+	if a.Tries <= 1 || !repeatable(a, p) {
+		return Decision{Action: Deliver, Result: balance.Succeeded}
+	}
+	d := Decision{Action: NextPeer, Result: balance.Broken}
+	if a.Class == OnHTTP403 || a.Class == OnHTTP404 {
+		d.Result = balance.Succeeded
+	}
+	return d
+}
+
+func repeatable(a Attempt, p *Policy) bool {
+	switch {
+	case p.Next&a.Class == 0, !a.Replayable, a.NoBudget:
+		return false
+	case p.Within > 0 && a.Elapsed >= p.Within:
+		return false
+	case a.Sent.Sent && !p.NonIdempotent && nonIdempotent(a.Method):
+		return false
+	}
+	return true
+}
+
+// nonIdempotent is nginx's list of methods that are not repeated once sent.
+func nonIdempotent(method []byte) bool {
+	switch string(method) {
+	case "POST", "LOCK", "PATCH":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,178 @@
+package forward
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/upstrand/upstrand/proxy/balance"
+)
+
+// answer is the head of a backend's answer.
+type answer struct {
+	status int
+	fields []Field
+	held   []info // informational heads that wait until it is sure that this attempt stays
+}
+
+type info struct {
+	status int
+	fields []Field
+}
+
+// maxInforms bounds the informational heads of one attempt.
+const maxInforms = 16
+
+var errTooManyInforms = errors.New("too many informational answers")
+
+// readHead reads up to the final head. Informational ones go to the client at once when no other attempt can follow;
+// else they wait, since nothing of an attempt that is left may reach the client.
+func (x *Exchange) readHead(b Backend, last bool, a *answer) error {
+	for range maxInforms {
+		status, fields, err := b.Head()
+		if err != nil {
+			return err
+		}
+		if status >= 200 || status == http.StatusSwitchingProtocols {
+			a.status, a.fields = status, fields
+			return nil
+		}
+		fields = endToEnd(nil, fields)
+		if !last {
+			a.held = append(a.held, info{status, fields})
+			continue
+		}
+		if err := x.Client.Inform(status, fields); err != nil {
+			return &Error{Class: ClientBody, Err: err}
+		}
+	}
+	return &Error{Class: OnInvalidHeader, Err: errTooManyInforms}
+}
+
+// deliver passes the answer on and ends the attempt at the last byte read.
+func (x *Exchange) deliver(b Backend, pass *balance.Pass, a *answer) {
+	for _, i := range a.held {
+		if x.Client.Inform(i.status, i.fields) != nil {
+			x.lost(pass)
+			return
+		}
+	}
+	if a.status == http.StatusSwitchingProtocols {
+		x.tunnel(b, pass, a)
+		return
+	}
+	x.out.Status = a.status
+	fields := endToEnd(make([]Field, 0, len(a.fields)), a.fields)
+	if x.bodiless(a.status) {
+		pass.End(balance.Succeeded)
+		if x.Client.Head(a.status, fields, lengthOf(fields)) != nil || x.Client.End(nil) != nil {
+			x.out.Cause = "client_gone"
+		}
+		return
+	}
+	if x.Client.Head(a.status, fields, lengthOf(fields)) != nil {
+		x.lost(pass)
+		return
+	}
+	x.copyBody(b.Body(), pass)
+}
+
+func (x *Exchange) bodiless(status int) bool {
+	return status == http.StatusNoContent || status == http.StatusNotModified || string(x.Request.Method) == http.MethodHead
+}
+
+// lost ends an attempt whose client went away: that proves nothing of the peer.
+func (x *Exchange) lost(pass *balance.Pass) {
+	x.out.Cause = "client_gone"
+	pass.End(balance.Undone)
+}
+
+const bufferSize = 32 << 10
+
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// copyBody passes the body on as it comes. The attempt ends before the write that completes the answer: else the
+// client's next request could still see it open.
+func (x *Exchange) copyBody(body Source, pass *balance.Pass) {
+	buf := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buf)
+	for {
+		n, err := body.Read(buf[:])
+		if err != nil {
+			pass.End(balance.Succeeded)
+		}
+		if n > 0 {
+			if x.Client.Write(buf[:n]) != nil {
+				x.lost(pass)
+				return
+			}
+			x.out.Bytes += int64(n)
+		}
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			if x.Client.End(body.Trailer()) != nil {
+				x.out.Cause = "client_gone"
+			}
+			return
+		}
+		x.out.Cause, x.out.Err = "cut", err
+		x.Client.Abort()
+		return
+	}
+}
+
+var errUnasked = errors.New("the backend changed protocols without being asked")
+
+// tunnel passes bytes both ways after 101 until either side ends. The attempt is open as long as the tunnel.
+func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer) {
+	proto := upgradeOf(a.fields)
+	if proto == nil || upgradeOf(x.Request.Fields) == nil {
+		x.out.Err = &Error{Class: OnInvalidHeader, Err: errUnasked}
+		pass.End(balance.Broken)
+		x.last = OnInvalidHeader
+		x.fail(http.StatusBadGateway)
+		return
+	}
+	back, err := b.Tunnel()
+	if err != nil {
+		x.out.Err = err
+		pass.End(balance.Broken)
+		x.last = OnError
+		x.fail(http.StatusBadGateway)
+		return
+	}
+	defer back.Close()
+	fields := endToEnd(make([]Field, 0, len(a.fields)+2), a.fields)
+	fields = append(fields, Field{nameConnection, nameUpgrade}, Field{nameUpgrade, proto})
+	if x.Client.Head(a.status, fields, 0) != nil {
+		x.lost(pass)
+		return
+	}
+	front, err := x.Client.Tunnel()
+	if err != nil {
+		x.lost(pass)
+		return
+	}
+	x.out.Status = a.status
+	x.out.Bytes = splice(front, back)
+	pass.End(balance.Succeeded)
+}
+
+// splice copies both ways until one side ends, then closes both. It returns the bytes that went to the front.
+func splice(front, back io.ReadWriteCloser) int64 {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(back, front)
+		_ = front.Close()
+		_ = back.Close()
+	}()
+	n, _ := io.Copy(front, back)
+	_ = front.Close()
+	_ = back.Close()
+	<-done
+	return n
+}

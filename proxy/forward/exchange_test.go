@@ -1,0 +1,218 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upstrand/upstrand/proxy/balance"
+)
+
+// stage is an opener and a client whose story is told in one line: what was sent where, and what the client got.
+type stage struct {
+	story []string
+	plays map[string]string // by peer: ok, refuse, close, gone, hint, stale
+	fresh map[string]int
+	body  *heldBody
+}
+
+func (s *stage) tell(format string, args ...any) {
+	s.story = append(s.story, fmt.Sprintf(format, args...))
+}
+
+func (s *stage) Open(_ context.Context, p *balance.Peer, fresh bool) Backend {
+	if fresh {
+		s.fresh[p.ID()]++
+	}
+	return &scene{stage: s, peer: p.ID(), play: s.plays[p.ID()], fresh: fresh}
+}
+
+func (s *stage) Inform(status int, _ []Field) error { s.tell("inform %d", status); return nil }
+func (s *stage) Head(status int, f []Field, _ int64) error {
+	if after := Get(f, "Retry-After"); after != nil {
+		s.tell("head %d retry-after %s", status, after)
+		return nil
+	}
+	s.tell("head %d", status)
+	return nil
+}
+func (s *stage) Write(b []byte) error                { s.tell("%s", strings.TrimSpace(string(b))); return nil }
+func (s *stage) End([]Field) error                   { s.tell("end"); return nil }
+func (s *stage) Abort()                              { s.tell("abort") }
+func (s *stage) Tunnel() (io.ReadWriteCloser, error) { return nil, errors.New("no tunnel") }
+
+type scene struct {
+	stage *stage
+	peer  string
+	play  string
+	fresh bool
+	hints int
+}
+
+var errScene = errors.New("scene")
+
+func (b *scene) Send(r *Request) error {
+	body := ""
+	if r.Body != nil {
+		all, _ := io.ReadAll(r.Body)
+		body = "<" + string(all) + ">"
+	}
+	if b.play == "gone" {
+		return &Error{PeerGone, errScene}
+	}
+	b.stage.tell("%s%s", b.peer, body)
+	switch {
+	case b.play == "refuse", b.play == "close", b.play == "stale" && !b.fresh:
+		return &Error{OnError, errScene}
+	}
+	return nil
+}
+
+func (b *scene) Head() (int, []Field, error) {
+	if b.play == "hint" && b.hints == 0 {
+		b.hints++
+		return 103, nil, nil
+	}
+	if b.play == "hint then close" {
+		if b.hints++; b.hints == 1 {
+			return 103, nil, nil
+		}
+		return 0, nil, &Error{OnError, errScene}
+	}
+	return 200, nil, nil
+}
+
+func (b *scene) Sent() Progress {
+	return Progress{Sent: b.play != "refuse", Unread: b.play == "stale" && !b.fresh}
+}
+func (b *scene) Body() Source                        { return &heldBody{text: "from " + b.peer} }
+func (b *scene) Tunnel() (io.ReadWriteCloser, error) { return nil, errScene }
+func (b *scene) Close()                              {}
+
+// heldBody is a body that can be read again unless lost.
+type heldBody struct {
+	text string
+	at   int
+	lost bool
+}
+
+func (h *heldBody) Read(p []byte) (int, error) {
+	n := copy(p, h.text[h.at:])
+	if h.at += n; h.at == len(h.text) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+func (h *heldBody) Trailer() []Field { return nil }
+func (h *heldBody) Rewindable() bool { return !h.lost }
+func (h *heldBody) Rewind() error {
+	if h.lost {
+		return errors.New("lost")
+	}
+	h.at = 0
+	return nil
+}
+
+// groups makes upstreams of "name: peer peer".
+func groups(t *testing.T, lines ...string) []*balance.Group {
+	t.Helper()
+	var out []*balance.Group
+	for _, l := range lines {
+		name, ids, _ := strings.Cut(l, ":")
+		var servers []balance.Server
+		for _, id := range strings.Fields(ids) {
+			servers = append(servers, balance.Server{Key: balance.Key{ID: id}, MaxFails: 1, FailTimeout: 10 * time.Second})
+		}
+		g, err := balance.NewGroup(name, func() int64 { return 1_800_000_000e9 }, servers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+func TestExchange(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		stops  []string
+		plays  map[string]string
+		method string
+		body   string
+		lost   bool
+		budget bool // none left
+		renew  string
+		want   string
+		cause  string
+	}{
+		{name: "first answers", stops: []string{"u: a b"}, want: "a, head 200, from a, end"},
+		{name: "next peer", stops: []string{"u: a b"}, plays: map[string]string{"a": "close"}, want: "a, b, head 200, from b, end"},
+		{name: "body again", stops: []string{"u: a b"}, plays: map[string]string{"a": "close"}, body: "x", want: "a<x>, b<x>, head 200, from b, end"},
+		{name: "body lost", stops: []string{"u: a b"}, plays: map[string]string{"a": "close"}, body: "x", lost: true,
+			want: "a<x>, head 502, 502 u: connection failed after 1 try, end", cause: "error"},
+		{name: "own tries of each stop, then the next", stops: []string{"u: a b", "v: c d"}, plays: map[string]string{"a": "close", "b": "refuse", "c": "close"},
+			want: "a, b, c, d, head 200, from d, end"},
+		{name: "three tries a stop", stops: []string{"u: a b c d", "v: e f"}, plays: map[string]string{"a": "close", "b": "close", "c": "close"},
+			want: "a, b, c, e, head 200, from e, end"},
+		{name: "an empty stop is passed", stops: []string{"u:", "v: c"}, want: "c, head 200, from c, end"},
+		{name: "nobody at all", stops: []string{"u:", "v:"}, want: "head 503 retry-after 7, 503 v: no live instance, end", cause: "no_peer"},
+		{name: "all fail", stops: []string{"u: a b"}, plays: map[string]string{"a": "close", "b": "close"},
+			want: "a, b, head 502, 502 u: connection failed after 2 tries, end", cause: "error"},
+		{name: "POST sent does not go to the next stop", stops: []string{"u: a", "v: b"}, plays: map[string]string{"a": "close"}, method: "POST",
+			want: "a, head 502, 502 u: connection failed after 1 try, end", cause: "error"},
+		{name: "POST refused goes to the next stop", stops: []string{"u: a", "v: b"}, plays: map[string]string{"a": "refuse"}, method: "POST",
+			want: "a, b, head 200, from b, end"},
+		{name: "unread POST goes to the same peer", stops: []string{"u: a b"}, plays: map[string]string{"a": "stale"}, method: "POST", body: "x",
+			want: "a<x>, a<x>, head 200, from a, end"},
+		{name: "gone peer is as if it had not been", stops: []string{"u: a b"}, plays: map[string]string{"a": "gone"}, method: "POST", body: "x",
+			want: "b<x>, head 200, from b, end"},
+		{name: "no budget", stops: []string{"u: a b"}, plays: map[string]string{"a": "close"}, budget: true,
+			want: "a, head 502, 502 u: connection failed after 1 try, end", cause: "error"},
+		{name: "a gone peer costs no budget", stops: []string{"u: a b"}, plays: map[string]string{"a": "gone"}, budget: true, want: "b, head 200, from b, end"},
+		{name: "hints wait while another try is possible", stops: []string{"u: a b"}, plays: map[string]string{"a": "hint then close", "b": "hint"},
+			want: "a, b, inform 103, head 200, from b, end"},
+		{name: "hints of the last try go on at once", stops: []string{"u: a"}, plays: map[string]string{"a": "hint then close"},
+			want: "a, inform 103, head 502, 502 u: connection failed after 1 try, end", cause: "error"},
+		{name: "nobody left in an old table", stops: []string{"u:"}, renew: "u: n", want: "n, head 200, from n, end"},
+		{name: "nobody in the new one either", stops: []string{"u:"}, renew: "u:", want: "head 503 retry-after 7, 503 u: no live instance, end", cause: "no_peer"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &stage{plays: tc.plays, fresh: map[string]int{}}
+			policy := DerivedPolicy()
+			r := &Request{Method: []byte("GET")}
+			if tc.method != "" {
+				r.Method = []byte(tc.method)
+			}
+			if tc.body != "" {
+				s.body = &heldBody{text: tc.body, lost: tc.lost}
+				r.Body = s.body
+			}
+			clock := func() int64 { return 1_800_000_000e9 }
+			x := &Exchange{Request: r, Client: s, Opener: s, Policy: &policy, Clock: clock, Stops: groups(t, tc.stops...), RetryAfter: 7 * time.Second}
+			if tc.budget {
+				x.Budget = NewBudget(clock, 0, 0, time.Microsecond)
+			}
+			if tc.renew != "" {
+				x.Renew = func() []*balance.Group { return groups(t, tc.renew) }
+			}
+			out := x.Run(t.Context())
+			if got := strings.Join(s.story, ", "); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+			if out.Cause != tc.cause {
+				t.Errorf("cause %q, want %q", out.Cause, tc.cause)
+			}
+			for _, g := range x.Stops {
+				for _, p := range g.Snapshot() {
+					if p.Conns != 0 {
+						t.Errorf("an attempt at %s is still open", p.ID)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/forward"
+)
+
+// Handle serves one request: it is what an engine calls.
+func (p *Proxy) Handle(ctx context.Context, r *forward.Request, c forward.Client) {
+	began := p.clock()
+	t := p.table.Load()
+	to, refusal := p.find(t, r)
+	if to == nil {
+		p.refuse(r, c, refusal, began)
+		return
+	}
+	x := &forward.Exchange{
+		Request: forward.Outgoing(r, p.trusted(r.Remote)), Client: c, Stops: to.stops,
+		Policy: &p.config.Policy, Budget: to.service.budget, Opener: p.pools, Clock: p.clock,
+		Renew:      func() []*balance.Group { return p.renewed(t, r) },
+		RetryAfter: p.config.RetryAfter,
+	}
+	out := x.Run(ctx)
+	took := time.Duration(p.clock() - began)
+	to.service.count(&out, took)
+	if p.config.AccessLog != nil {
+		p.logAccess(r, to.name, &out, took)
+	}
+}
+
+// refusal is an answer of our own to a request that no route takes.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (p *Proxy) find(t *table, r *forward.Request) (*target, refusal) {
+	if t == nil {
+		return nil, refusal{http.StatusServiceUnavailable, "503 no topology yet"}
+	}
+	if string(r.Method) == http.MethodConnect {
+		return nil, refusal{http.StatusMethodNotAllowed, "405 CONNECT is not served"}
+	}
+	path, ok := normalise(r.Target)
+	if !ok {
+		return nil, refusal{http.StatusBadRequest, "400 the path can't be used"}
+	}
+	to := t.lookup(r.Authority, path)
+	if to == nil {
+		return nil, refusal{http.StatusNotFound, "404 no route for this host and path"}
+	}
+	return to, refusal{}
+}
+
+func (p *Proxy) refuse(r *forward.Request, c forward.Client, why refusal, began int64) {
+	out := forward.Outcome{Status: why.status, Cause: "no_route"}
+	if why.status == http.StatusServiceUnavailable {
+		out.Cause = "no_topology"
+		out.Bytes = forward.Plain(c, r, why.status, why.text, forward.RetryAfter(p.config.RetryAfter))
+	} else {
+		out.Bytes = forward.Plain(c, r, why.status, why.text)
+	}
+	p.metrics.unrouted.WithLabelValues(codeClasses[why.status/100]).Inc()
+	if p.config.AccessLog != nil {
+		p.logAccess(r, "", &out, time.Duration(p.clock()-began))
+	}
+}
+
+// renewed is the stops of the request's route in the table of now, nil when that is the one it began with.
+func (p *Proxy) renewed(began *table, r *forward.Request) []*balance.Group {
+	t := p.table.Load()
+	if t == began {
+		return nil
+	}
+	if to, _ := p.find(t, r); to != nil {
+		return to.stops
+	}
+	return nil
+}
+
+func (p *Proxy) trusted(a netip.Addr) bool {
+	for _, net := range p.config.TrustedProxies {
+		if net.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Proxy) logAccess(r *forward.Request, service string, out *forward.Outcome, took time.Duration) {
+	e := p.config.AccessLog.Log().Bytes("method", r.Method).Bytes("host", r.Authority).Bytes("target", r.Target).
+		Stringer("client", r.Remote).Int("status", out.Status).Int64("bytes", out.Bytes).Dur("took_ms", took)
+	if service != "" {
+		e = e.Str("service", service).Str("upstream", out.Upstream).Int("attempts", out.Attempts)
+	}
+	if out.Peer != nil {
+		e = e.Str("peer", out.Peer.Addr())
+	}
+	if out.Cause != "" {
+		e = e.Str("cause", out.Cause)
+	}
+	if out.Err != nil {
+		e = e.AnErr("error", out.Err)
+	}
+	e.Send()
+}

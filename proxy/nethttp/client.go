@@ -1,0 +1,138 @@
+package nethttp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/upstrand/upstrand/proxy/forward"
+)
+
+// client is the waiting side of one request.
+type client struct {
+	server *Server
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+
+	left    int64 // of the declared length; negative: unknown
+	aborted bool
+	taken   bool // the connection became a tunnel
+	change  []forward.Field
+}
+
+func (c *client) Inform(status int, fields []forward.Field) error {
+	h := c.w.Header()
+	addFields(h, fields)
+	c.stamp()
+	c.w.WriteHeader(status)
+	clear(h)
+	return nil
+}
+
+func (c *client) Head(status int, fields []forward.Field, length int64) error {
+	c.stamp()
+	if status == http.StatusSwitchingProtocols {
+		c.change = fields
+		return nil
+	}
+	h := c.w.Header()
+	addFields(h, fields)
+	if _, has := h["Content-Type"]; !has {
+		h["Content-Type"] = nil // keeps net/http from guessing one
+	}
+	c.left = length
+	c.w.WriteHeader(status)
+	if length < 0 && status != http.StatusNoContent && status != http.StatusNotModified {
+		return c.rc.Flush()
+	}
+	return nil
+}
+
+func (c *client) Write(b []byte) error {
+	c.stamp()
+	n, err := c.w.Write(b)
+	if err != nil {
+		return err
+	}
+	if c.left >= 0 {
+		if c.left -= int64(n); c.left == 0 {
+			return nil // the end flushes
+		}
+	}
+	return c.rc.Flush()
+}
+
+func (c *client) End(trailer []forward.Field) error {
+	c.stamp()
+	h := c.w.Header()
+	for _, f := range trailer {
+		h.Add(http.TrailerPrefix+string(f.Name), string(f.Value))
+	}
+	return nil
+}
+
+func (c *client) Abort() { c.aborted = true }
+
+// stamp gives the client another while to take what is written next.
+func (c *client) stamp() { _ = c.rc.SetWriteDeadline(time.Now().Add(c.server.settings.ClientSend)) }
+
+func (c *client) Tunnel() (io.ReadWriteCloser, error) {
+	raw, buffered, err := c.rc.Hijack()
+	if err != nil {
+		return nil, fmt.Errorf("take over the client's connection: %w", err)
+	}
+	c.taken = true
+	t := &tunnel{Conn: raw, in: buffered.Reader, idle: c.server.settings.TunnelIdle, server: c.server}
+	if err := c.server.enter(t); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	_ = raw.SetDeadline(time.Now().Add(c.server.settings.ClientSend))
+	if err := writeChange(buffered.Writer, c.change); err != nil {
+		_ = t.Close()
+		return nil, err
+	}
+	_ = raw.SetWriteDeadline(time.Time{})
+	return t, nil
+}
+
+func writeChange(w *bufio.Writer, fields []forward.Field) error {
+	_, _ = w.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
+	for _, f := range fields {
+		_, _ = fmt.Fprintf(w, "%s: %s\r\n", f.Name, f.Value)
+	}
+	_, _ = w.WriteString("\r\n")
+	return w.Flush()
+}
+
+// tunnel is a client's connection after 101. Bytes either way keep it from being idle.
+type tunnel struct {
+	net.Conn
+	in     *bufio.Reader // may hold what the client sent early
+	idle   time.Duration
+	server *Server
+}
+
+func (t *tunnel) Read(p []byte) (int, error) {
+	t.touch()
+	return t.in.Read(p)
+}
+
+func (t *tunnel) Write(p []byte) (int, error) {
+	t.touch()
+	_ = t.SetWriteDeadline(time.Now().Add(t.server.settings.ClientSend))
+	return t.Conn.Write(p)
+}
+
+func (t *tunnel) touch() { _ = t.SetReadDeadline(time.Now().Add(t.idle)) }
+
+func (t *tunnel) Close() error {
+	t.server.leave(t)
+	return t.Conn.Close()
+}
+
+var errShutDown = errors.New("the proxy shuts down")

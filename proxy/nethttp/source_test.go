@@ -1,0 +1,134 @@
+package nethttp
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// upload gives the test a replay whose client is the returned writer; what is written is one chunk each.
+func upload(t *testing.T, limit int) (*replay, *io.PipeWriter) {
+	t.Helper()
+	r, w := io.Pipe()
+	req := httptest.NewRequest("POST", "/", r)
+	t.Cleanup(func() { _ = w.Close(); _ = r.Close() })
+	return &replay{r: req, rc: http.NewResponseController(httptest.NewRecorder()), idle: time.Minute, limit: limit}, w
+}
+
+func write(t *testing.T, w io.Writer, s string) {
+	t.Helper()
+	if _, err := io.WriteString(w, s); err != nil {
+		t.Error(err)
+	}
+}
+
+func readN(t *testing.T, r io.Reader, n int) string {
+	t.Helper()
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		t.Fatalf("after %q: %v", b, err)
+	}
+	return string(b)
+}
+
+func TestReplayIsReadAgain(t *testing.T) {
+	s, w := upload(t, 100)
+	go func() { write(t, w, "abc"); write(t, w, "def"); _ = w.Close() }()
+	if got := readN(t, s, 4); got != "abcd" {
+		t.Fatal(got)
+	}
+	if !s.Rewindable() || s.Rewind() != nil {
+		t.Fatal("all of it is held")
+	}
+	all, err := io.ReadAll(s)
+	if string(all) != "abcdef" || err != nil {
+		t.Fatalf("%q, %v", all, err)
+	}
+	if s.Rewind() != nil {
+		t.Fatal("also at its end")
+	}
+	if all, _ := io.ReadAll(s); string(all) != "abcdef" {
+		t.Fatalf("%q", all)
+	}
+}
+
+func TestReplayBeyondItsLimit(t *testing.T) {
+	s, w := upload(t, 4)
+	go func() {
+		write(t, w, "abc")
+		write(t, w, "def")
+		write(t, w, strings.Repeat("x", 50<<10))
+		_ = w.Close()
+	}()
+	if got := readN(t, s, 2); got != "ab" || !s.Rewindable() {
+		t.Fatal(got)
+	}
+	rest, err := io.ReadAll(s)
+	if want := "cdef" + strings.Repeat("x", 50<<10); string(rest) != want || err != nil {
+		t.Fatalf("%d bytes, %v", len(rest), err)
+	}
+	if s.Rewindable() || s.Rewind() == nil {
+		t.Error("bytes that were let go can't be sent again")
+	}
+	if len(s.held) > 0 || cap(s.held) > 64<<10 {
+		t.Errorf("%d bytes held, room for %d", len(s.held), cap(s.held))
+	}
+}
+
+// TestStoppedReaderTakesNothing: an attempt is given up while it waits for the client. It stops at once, and what the
+// client sends then is there for the next attempt, from the first byte.
+func TestStoppedReaderTakesNothing(t *testing.T) {
+	s, w := upload(t, 100)
+	first := newGate(s, nil)
+	go write(t, w, "abc")
+	if got := readN(t, first, 3); got != "abc" {
+		t.Fatal(got)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if n, err := first.Read(make([]byte, 10)); n != 0 || !errors.Is(err, errClosed) {
+			t.Errorf("the given up reader got %d bytes, %v", n, err)
+		}
+	})
+	_ = first.Close()
+	wg.Wait()
+	if err := s.Rewind(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := first.Read(make([]byte, 10)); n != 0 || !errors.Is(err, errClosed) {
+		t.Fatalf("the given up reader got %d bytes of the next attempt's, %v", n, err)
+	}
+	second := newGate(s, nil)
+	go func() { write(t, w, "def"); _ = w.Close() }()
+	if all, err := io.ReadAll(second); string(all) != "abcdef" || err != nil {
+		t.Fatalf("%q, %v", all, err)
+	}
+	if first.failed() != nil || second.failed() != nil {
+		t.Error("neither was the client's fault")
+	}
+}
+
+func TestClientsErrorIsTold(t *testing.T) {
+	s, w := upload(t, 100)
+	broken := errors.New("broken chunk")
+	_ = w.CloseWithError(broken)
+	g := newGate(s, nil)
+	if _, err := io.ReadAll(g); !errors.Is(err, broken) || !errors.Is(g.failed(), broken) {
+		t.Errorf("%v, %v", err, g.failed())
+	}
+}
+
+func TestOriginForm(t *testing.T) {
+	for in, want := range map[string]string{
+		"/a?b": "/a?b", "//a": "//a", "http://h/a?b": "/a?b", "http://h": "/", "http://h?q": "/?q", "*": "*", "HTTP://h:1/x://y": "/x://y",
+	} {
+		if got := originForm(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}

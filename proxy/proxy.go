@@ -1,0 +1,164 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/nethttp"
+)
+
+// Config is a proxy's settings. The zero value works.
+type Config struct {
+	Zone           string           // where this proxy stands; it prefers instances there. Empty: it has none
+	Engine         nethttp.Settings // limits of the wire
+	PeerTLS        *tls.Config      // for instances of scheme https; nil: verified by the host's roots
+	Policy         forward.Policy   // zero: forward.DerivedPolicy
+	RetryShare     float64          // part of the requests of 10 s that may be retried (0.2); negative: no limit
+	RetryAtOnce    int              // retries that may always run at the same time (3)
+	RetryWait      time.Duration    // a retry beyond both waits so long for its turn (500 ms)
+	RetryAfter     time.Duration    // told to clients of a service without instances (5 s)
+	TrustedProxies []netip.Prefix   // clients whose X-Forwarded fields are believed
+	AccessLog      *zerolog.Logger  // one line for each request; nil: none
+	Logger         zerolog.Logger
+	Registerer     prometheus.Registerer // nil: metrics are kept, not exposed
+	Clock          balance.Clock         // nil: balance.SystemClock
+}
+
+func (c Config) withDefaults() Config {
+	if c.Policy == (forward.Policy{}) {
+		c.Policy = forward.DerivedPolicy()
+	}
+	if c.RetryShare == 0 {
+		c.RetryShare = 0.2
+	}
+	if c.RetryAtOnce <= 0 {
+		c.RetryAtOnce = 3
+	}
+	if c.RetryWait <= 0 {
+		c.RetryWait = 500 * time.Millisecond
+	}
+	if c.RetryAfter <= 0 {
+		c.RetryAfter = 5 * time.Second
+	}
+	if c.Clock == nil {
+		c.Clock = balance.SystemClock()
+	}
+	return c
+}
+
+// Proxy serves requests by the topology that was applied last.
+type Proxy struct {
+	config  Config
+	clock   balance.Clock
+	log     zerolog.Logger
+	metrics *metrics
+	pools   *nethttp.Pools
+	server  *nethttp.Server
+	table   atomic.Pointer[table]
+	leaving atomic.Bool
+
+	applying sync.Mutex // serialises Apply; guards what follows
+	expander *topology.Expander
+	services services
+	closed   bool
+}
+
+var (
+	errShutDown   = errors.New("the proxy shuts down")
+	errNoTopology = errors.New("no topology yet")
+)
+
+// New makes a proxy. It listens when Serve is called and has nothing to serve before the first Apply.
+func New(c Config) (*Proxy, error) {
+	c = c.withDefaults()
+	if c.RetryShare > 1 {
+		return nil, fmt.Errorf("proxy: retry share %v: want at most 1", c.RetryShare)
+	}
+	p := &Proxy{config: c, clock: c.Clock, log: c.Logger, pools: nethttp.NewPools(c.Engine, c.PeerTLS),
+		expander: topology.NewExpander(topology.ExpandOptions{Zone: c.Zone})}
+	var err error
+	if p.metrics, err = newMetrics(c.Registerer, p.age); err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	}
+	p.services = services{make: p.newService}
+	p.server = nethttp.NewServer(c.Engine, p, log.New(netLog{p.log}, "", 0))
+	return p, nil
+}
+
+func (p *Proxy) newService(name string) *service {
+	s := &service{name: name, all: p.metrics}
+	if p.config.RetryShare > 0 {
+		s.budget = forward.NewBudget(p.clock, p.config.RetryShare, p.config.RetryAtOnce, p.config.RetryWait)
+	}
+	return s
+}
+
+// age is the seconds since the topology in force was committed.
+func (p *Proxy) age() float64 {
+	t := p.table.Load()
+	if t == nil {
+		return -1
+	}
+	return time.Since(t.topology.At).Seconds()
+}
+
+// Serve takes connections from l until Shutdown, then returns nil. It may run for several listeners at once.
+func (p *Proxy) Serve(l net.Listener) error {
+	if err := p.server.Serve(l); err != nil {
+		return fmt.Errorf("proxy: serve %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Ready is nil when the proxy has a topology and is not shutting down.
+func (p *Proxy) Ready() error {
+	if p.leaving.Load() {
+		return errShutDown
+	}
+	if p.table.Load() == nil {
+		return errNoTopology
+	}
+	return nil
+}
+
+// Leave makes Ready fail from now on and changes nothing else, so that whoever sends traffic here can stop before
+// Shutdown closes the doors.
+func (p *Proxy) Leave() { p.leaving.Store(true) }
+
+// Shutdown is not ready from now on, accepts nothing more, and lets requests and tunnels end until ctx does; what is
+// left then is cut and reported as ctx's error. It closes all connections to peers. The proxy can't be used again.
+func (p *Proxy) Shutdown(ctx context.Context) error {
+	p.Leave()
+	err := p.server.Shutdown(ctx)
+	p.applying.Lock()
+	p.closed = true
+	p.applying.Unlock()
+	p.pools.Close()
+	if err != nil {
+		return fmt.Errorf("proxy: shutdown: %w", err)
+	}
+	return nil
+}
+
+// netLog takes net/http's complaints about single connections: of interest to whoever looks for something, no more.
+type netLog struct{ log zerolog.Logger }
+
+func (n netLog) Write(b []byte) (int, error) {
+	n.log.Debug().Msg(strings.TrimSpace(string(b)))
+	return len(b), nil
+}

@@ -1,0 +1,117 @@
+package proxy
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/balance"
+)
+
+// table is all that a request needs to know, of one version. It is immutable.
+type table struct {
+	topology *topology.Topology
+	applied  time.Time
+	hosts    map[string]*paths // by lower-case name without port; "" is any host
+	groups   map[string]*entry // by upstream
+	routes   []route           // as listed, for people
+	problems []topology.Problem
+}
+
+// entry is an upstream's group and what it was built from: the same pointer means that nothing changed.
+type entry struct {
+	from  *topology.Group
+	group *balance.Group
+}
+
+// target is what a route leads to.
+type target struct {
+	name    string
+	stops   []*balance.Group // in the order of the walk
+	service *service
+}
+
+type route struct {
+	host, path string
+	target     *target
+}
+
+// paths is the routes of one host.
+type paths struct {
+	routes map[string]*target // without slash at the end
+	root   *target            // of "/": whatever no other route takes; may be nil
+	depth  int                // most segments of any route
+}
+
+// lookup finds the route of a request: the host's own routes come before those of any host, and the longest path wins.
+// path is normalised.
+func (t *table) lookup(authority, path []byte) *target {
+	if len(t.hosts) > 1 || t.hosts[""] == nil {
+		if h := t.hosts[hostOf(authority)]; h != nil {
+			if found := h.longest(path); found != nil {
+				return found
+			}
+		}
+	}
+	if h := t.hosts[""]; h != nil {
+		return h.longest(path)
+	}
+	return nil
+}
+
+// longest tries the prefixes that end at a segment, the longest first, and none with more segments than any route has.
+func (h *paths) longest(path []byte) *target {
+	end := prefix(path, h.depth)
+	for end > 0 {
+		if t := h.routes[string(path[:end])]; t != nil {
+			return t
+		}
+		end = bytes.LastIndexByte(path[:end], '/')
+	}
+	return h.root
+}
+
+// prefix is the length of the first n segments of path.
+func prefix(path []byte, n int) int {
+	for i := 1; i < len(path); i++ {
+		if path[i] == '/' {
+			if n--; n <= 0 {
+				return i
+			}
+		}
+	}
+	return len(path)
+}
+
+// hostOf is the name in an authority: lower case, without port, brackets and final dot.
+func hostOf(authority []byte) string {
+	host := authority
+	if len(host) > 0 && host[0] == '[' {
+		if i := bytes.IndexByte(host, ']'); i > 0 {
+			return strings.ToLower(string(host[1:i]))
+		}
+	}
+	if i := bytes.LastIndexByte(host, ':'); i >= 0 {
+		host = host[:i]
+	}
+	return strings.ToLower(string(bytes.TrimSuffix(host, []byte("."))))
+}
+
+// addRoute puts a route into the table. The topology has at most one for a host and path.
+func (t *table) addRoute(r topology.Route, to *target) {
+	host := strings.ToLower(r.Host)
+	h := t.hosts[host]
+	if h == nil {
+		h = &paths{routes: map[string]*target{}}
+		t.hosts[host] = h
+	}
+	t.routes = append(t.routes, route{r.Host, r.Path, to})
+	path := strings.TrimSuffix(r.Path, "/")
+	if path == "" {
+		h.root = to
+		return
+	}
+	h.routes[path] = to
+	h.depth = max(h.depth, strings.Count(path, "/"))
+}
