@@ -1,0 +1,118 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Fleet is all instances of all services.
+type Fleet struct {
+	instances []*Instance
+}
+
+// perService is how many instances each service has; they stand in the zones by turns.
+const perService = 3
+
+var zones = []string{"a", "b"}
+
+// NewFleet returns the fleet, stopped.
+func NewFleet(services []Service, beats Beats, log zerolog.Logger) *Fleet {
+	f := &Fleet{}
+	for _, s := range services {
+		for n := range perService {
+			f.instances = append(f.instances, &Instance{
+				Service: s, ID: fmt.Sprintf("%s-%d", s.Name, n+1), Zone: zones[n%len(zones)], weight: 1, beats: beats, log: log,
+			})
+		}
+	}
+	return f
+}
+
+// Run starts every instance, and when ctx ends says goodbye for all of them at once.
+func (f *Fleet) Run(ctx context.Context) error {
+	var errs []error
+	for _, i := range f.instances {
+		errs = append(errs, i.Start())
+	}
+	if err := errors.Join(errs...); err != nil {
+		f.stop()
+		return err
+	}
+	<-ctx.Done()
+	f.stop()
+	return nil
+}
+
+func (f *Fleet) stop() {
+	var all sync.WaitGroup
+	for _, i := range f.instances {
+		all.Go(func() { i.Stop(context.Background(), 0) })
+	}
+	all.Wait()
+}
+
+// lingers is how long a stopped instance still serves: what a proxy needs to learn of a goodbye.
+const lingers = time.Second
+
+// Control lists the instances and stops, kills, starts and weighs them.
+func (f *Fleet) Control() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		for _, i := range f.instances {
+			fmt.Fprintln(w, i.Describe())
+		}
+	})
+	mux.HandleFunc("POST /{id}/{action}", f.act)
+	mux.HandleFunc("POST /{id}/{action}/{value}", f.act)
+	return mux
+}
+
+func (f *Fleet) act(w http.ResponseWriter, r *http.Request) {
+	i := f.find(r.PathValue("id"))
+	if i == nil {
+		http.Error(w, "no such instance; GET / lists them", http.StatusNotFound)
+		return
+	}
+	if err := i.do(r.Context(), r.PathValue("action"), r.PathValue("value")); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	fmt.Fprintln(w, i.Describe())
+}
+
+func (f *Fleet) find(id string) *Instance {
+	for _, i := range f.instances {
+		if i.ID == id {
+			return i
+		}
+	}
+	return nil
+}
+
+// do carries out one order of the control port.
+func (i *Instance) do(ctx context.Context, action, value string) error {
+	switch action {
+	case "start":
+		return i.Start()
+	case "stop":
+		i.Stop(ctx, lingers)
+		return nil
+	case "kill":
+		i.Kill()
+		return nil
+	case "weight":
+		weight, err := strconv.Atoi(value)
+		if err != nil {
+			return fmt.Errorf("weight %q is not a number", value)
+		}
+		return i.SetWeight(weight)
+	}
+	return fmt.Errorf("unknown action %q: start, stop, kill or weight/N", action)
+}

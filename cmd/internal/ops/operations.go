@@ -1,0 +1,223 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/upstrand/upstrand/registry/client"
+	"github.com/upstrand/upstrand/registry/wire"
+)
+
+func agentLs(c *common) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "ls", Short: "List the proxies and the topology that each serves", Args: cobra.NoArgs,
+		Long: "List the proxies and the topology that each serves, compared with the newest version: current, behind, ahead (the\n" +
+			"database was restored), different (same version, other content) or unknown. BEHIND counts the versions in between. AGE is how old the version is,\n" +
+			"COMMIT-AGE how long ago the proxy heard from the leader, both when it reported.",
+	}
+	limit := limited(cmd, 0)
+	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
+		agents, err := collect(cl.AllAgents(ctx, page(*limit)), *limit)
+		if err != nil {
+			return err
+		}
+		if out.json {
+			return out.value(wire.AgentList{Agents: agents})
+		}
+		var rows [][]string
+		for _, a := range agents {
+			rows = append(rows, []string{
+				a.Instance.Service + "/" + a.Instance.ID, a.Instance.Address, a.Instance.Zone, a.Instance.Liveness, a.State,
+				numberOf(a.Version), numberOf(a.VersionsBehind), shortDigest(a.Digest), spanOf(a.TopologyAge), a.Source, spanOf(a.CommitAge), spanOf(a.ReportAge), a.LastError,
+			})
+		}
+		return out.table("AGENT ADDRESS ZONE LIVENESS TOPOLOGY VERSION BEHIND DIGEST AGE SOURCE COMMIT-AGE REPORT-AGE ERROR", rows)
+	})
+	return cmd
+}
+
+func streamLs(c *common) *cobra.Command {
+	cmd := &cobra.Command{Use: "ls", Short: "List the partitions of the heartbeat topic", Args: cobra.NoArgs}
+	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
+		list, err := cl.Streams(ctx)
+		if err != nil {
+			return err
+		}
+		if out.json {
+			return out.value(list)
+		}
+		var rows [][]string
+		for _, s := range list.Streams {
+			rows = append(rows, []string{
+				number(s.Partition), fmt.Sprintf("%.3fs", s.Clock), numberOf(s.NextOffset), number(s.LogEnd), numberOf(s.Lag), span(s.UpdatedAge), s.Owner,
+			})
+		}
+		return out.table("PARTITION CLOCK NEXT-OFFSET LOG-END LAG UPDATED OWNER", rows)
+	})
+	return cmd
+}
+
+func rejectedLs(c *common) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "ls", Short: "List records that could not be used, newest last, and how many there were for each reason", Args: cobra.NoArgs,
+	}
+	q := &client.RejectedQuery{}
+	f := cmd.Flags()
+	f.StringSliceVar(&q.Reasons, "reason", nil, "only records rejected for one of these reasons")
+	part := f.Int32("partition", 0, "only records of this partition")
+	limit := limited(cmd, 20)
+	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
+		query := *q
+		query.Page = page(*limit)
+		if f.Changed("partition") {
+			query.Partition = part
+		}
+		// The counts come with every page; the first one's are shown.
+		first, err := cl.Rejected(ctx, query)
+		if err != nil {
+			return err
+		}
+		list := first.Rejected
+		if first.NextCursor != "" && (*limit == 0 || *limit > len(list)) {
+			query.Cursor = first.NextCursor
+			rest, err := collect(cl.AllRejected(ctx, query), max(0, *limit-len(list)))
+			if err != nil {
+				return err
+			}
+			list = append(list, rest...)
+		}
+		slices.Reverse(list)
+		if out.json {
+			return out.value(wire.RejectedList{Rejected: list, Counts: first.Counts})
+		}
+		return rejectedTables(out, list, first.Counts)
+	})
+	return cmd
+}
+
+func rejectedTables(out *printer, list []wire.Rejected, counts []wire.ReasonCount) error {
+	var rows [][]string
+	for _, r := range list {
+		rows = append(rows, []string{r.At.String(), fmt.Sprintf("%d@%d", r.Partition, r.Offset), r.Key, r.Reason, r.Detail})
+	}
+	if err := out.table("TIME PARTITION@OFFSET KEY REASON DETAIL", rows); err != nil {
+		return err
+	}
+	rows = nil
+	for _, c := range counts {
+		rows = append(rows, []string{c.Reason, number(c.Count)})
+	}
+	fmt.Fprintln(out.out)
+	return out.table("REASON COUNT", rows)
+}
+
+func eventLs(c *common) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "ls", Short: "List events, newest last, or follow them", Args: cobra.NoArgs,
+		Long: "List events, newest last. With --follow go on with those that come, until interrupted; as JSON that is one event a\n" +
+			"line. While the registry can't be reached, --follow says so and tries again; no event is left out.",
+	}
+	q := &client.EventQuery{}
+	f := cmd.Flags()
+	f.StringVar(&q.Service, "service", "", "only events of this service")
+	f.StringVar(&q.ID, "id", "", "only events of instances with this id")
+	f.StringSliceVar(&q.Kinds, "kind", nil, "only events of these kinds")
+	since := f.Duration("since", 0, "only events of the time since then, such as 15m; 0: any time")
+	follow := f.BoolP("follow", "f", false, "go on with the events that come")
+	limit := limited(cmd, 50)
+	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
+		query := *q
+		if *since > 0 {
+			query.Since = time.Now().Add(-*since)
+		}
+		return showEvents(ctx, cl, out, query, *limit, *follow)
+	})
+	return cmd
+}
+
+func showEvents(ctx context.Context, cl *client.Client, out *printer, q client.EventQuery, limit int, follow bool) error {
+	q.Page = page(limit)
+	first, err := cl.Events(ctx, q)
+	if err != nil {
+		return err
+	}
+	events := first.Events
+	if first.NextCursor != "" && (limit == 0 || limit > len(events)) {
+		q.Cursor = first.NextCursor
+		older, err := collect(cl.AllEvents(ctx, q), max(0, limit-len(events)))
+		if err != nil {
+			return err
+		}
+		events = append(events, older...)
+	}
+	slices.Reverse(events)
+	if !follow {
+		if out.json {
+			return out.value(wire.EventList{Events: events, LastSeq: first.LastSeq})
+		}
+		return eventTable(out, events)
+	}
+	for _, e := range events {
+		if err := eventLine(out, e); err != nil {
+			return err
+		}
+	}
+	q.After, q.Cursor, q.Since = &first.LastSeq, "", time.Time{}
+	return followEvents(ctx, cl, out, q)
+}
+
+// retryPause is how long a follower waits after a failure.
+const retryPause = 2 * time.Second
+
+func followEvents(ctx context.Context, cl *client.Client, out *printer, q client.EventQuery) error {
+	for e, err := range cl.Follow(ctx, q) {
+		if err == nil {
+			err = eventLine(out, e)
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		var answer *client.Error
+		if errors.As(err, &answer) && answer.Status < 500 {
+			return err // it will not get better
+		}
+		fmt.Fprintf(out.err, "%v; trying again\n", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPause):
+		}
+	}
+	return nil // interrupted, which is how following ends
+}
+
+func eventTable(out *printer, events []wire.Event) error {
+	var rows [][]string
+	for _, e := range events {
+		rows = append(rows, eventCells(e))
+	}
+	return out.table("TIME SEQ KIND ABOUT CAUSE ACTOR", rows)
+}
+
+func eventCells(e wire.Event) []string {
+	about := e.Service
+	if e.ID != "" {
+		about += "/" + e.ID
+	}
+	return []string{e.At.String(), number(e.Seq), e.Kind, about, e.Cause, e.Actor}
+}
+
+// eventLine prints an event that is followed: columns can't be aligned with what has not come yet.
+func eventLine(out *printer, e wire.Event) error {
+	if out.json {
+		return out.line(e)
+	}
+	c := eventCells(e)
+	_, err := fmt.Fprintf(out.out, "%s  %-6s %-12s %-24s %s  (%s)\n", c[0], c[1], cell(c[2]), cell(c[3]), cell(c[4]), cell(c[5]))
+	return err
+}

@@ -1,0 +1,248 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/upstrand/upstrand/cmd/internal/admin"
+	"github.com/upstrand/upstrand/cmd/internal/kafkaconn"
+	"github.com/upstrand/upstrand/cmd/internal/settings"
+	"github.com/upstrand/upstrand/cmd/internal/tlsconf"
+	"github.com/upstrand/upstrand/heartbeat"
+	"github.com/upstrand/upstrand/proxy"
+	"github.com/upstrand/upstrand/proxy/agent"
+)
+
+// AgentService is the service that proxies beat as.
+const AgentService = "upstrand-proxy"
+
+// Proxy is the settings of the role that forwards requests.
+type Proxy struct {
+	Listen       string
+	Zone         string
+	ID           string
+	Advertise    string
+	StateDir     string
+	TopicWait    time.Duration
+	BeatInterval time.Duration
+	DrainWait    time.Duration
+	DrainTimeout time.Duration
+	Trusted      []string
+	AccessLog    bool
+	PeerTLS      tlsconf.Files
+}
+
+// Flags declares the settings in their groups.
+func (x *Proxy) Flags(set *settings.Set) {
+	g := set.Group("Proxy")
+	g.Listen(&x.Listen, "listen", ":8080", false, "address for traffic")
+	g.Match(&x.Zone, "zone", "", "zone of this proxy: instances there are preferred; absent: all zones are alike",
+		"1 to 64 of A-Z a-z 0-9 . _ -", validZone)
+	g.Path(&x.StateDir, "state-dir", "DIR",
+		"folder for the last good topology, which is served when the proxy starts while Kafka is away; absent: none is kept")
+	g.Duration(&x.TopicWait, "topic-wait", 3*time.Second, 10*time.Millisecond, 10*time.Minute,
+		"how long a start waits for the topic before it serves what is in the state folder")
+	g.Duration(&x.DrainWait, "drain-wait", 0, 0, 10*time.Minute,
+		"at the end, how long to be not ready and still serve, for whoever balances over proxies to notice")
+	g.Duration(&x.DrainTimeout, "drain-timeout", 20*time.Second, 0, time.Hour, "at the end, how long open requests may take")
+	g.Words(&x.Trusted, "trusted-proxies", "networks (CIDR) of clients whose X-Forwarded-… fields are believed; absent: none")
+	g.Bool(&x.AccessLog, "access-log", false, "log every request")
+	x.PeerTLS.Flags(set, set.Group("TLS to instances of scheme https"), "peer-tls", "the instance")
+	x.beatFlags(set)
+	set.Check(func() settings.Problems {
+		if _, err := x.trusted(); err != nil {
+			return settings.Problems{{Flag: "trusted-proxies", Value: strings.Join(x.Trusted, ","), Allowed: err.Error()}}
+		}
+		return nil
+	})
+}
+
+func (x *Proxy) beatFlags(set *settings.Set) {
+	g := set.Group("Own beats")
+	g.Match(&x.ID, "id", "", "name of this proxy among the agents, the same over restarts; absent: host name and port",
+		"1 to 64 of A-Z a-z 0-9 . _ : -", func(s string) bool { return s != "" && s == agentID(s) })
+	g.Match(&x.Advertise, "advertise", "", "ip:port at which others reach this proxy, as the registry shows it; absent: found out",
+		"ip:port", func(s string) bool { _, err := netip.ParseAddrPort(s); return err == nil })
+	g.Duration(&x.BeatInterval, "beat-interval", 10*time.Second, 100*time.Millisecond, 5*time.Minute,
+		"how often the proxy tells the registry which topology it serves")
+}
+
+func validZone(s string) bool { return s == agentID(s) && !strings.Contains(s, ":") }
+
+// trusted reads --trusted-proxies. A plain address is a network of one.
+func (x *Proxy) trusted() (list []netip.Prefix, err error) {
+	for _, text := range x.Trusted {
+		if addr, err := netip.ParseAddr(text); err == nil {
+			list = append(list, netip.PrefixFrom(addr, addr.BitLen()))
+			continue
+		}
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, errors.New("allowed: networks such as 10.0.0.0/8 or addresses, separated by commas")
+		}
+		list = append(list, prefix.Masked())
+	}
+	return list, nil
+}
+
+// Join adds the role to the process and returns the address that it takes traffic on. It starts whether Kafka is there or
+// not: without it, it serves what its state folder holds.
+func (x *Proxy) Join(p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn) (addr string, err error) {
+	px, err := x.proxy(p)
+	if err != nil {
+		return "", err
+	}
+	ln, err := admin.Listen(x.Listen, "listen", "proxy", p.Log)
+	if err != nil {
+		return "", err
+	}
+	bound := ln.Addr().(*net.TCPAddr)
+	if x.ID == "" {
+		x.ID = defaultID(bound.Port)
+	}
+	follower, err := x.agent(p, k, conn, px)
+	if err != nil {
+		return "", errors.Join(err, ln.Close())
+	}
+	p.Ready.Set("proxy", func() error {
+		if err := follower.Ready(); err != nil {
+			return err
+		}
+		return px.Ready()
+	})
+	pages := px.Admin(follower.Report)
+	p.Mux.Handle("/debug/topology", pages)
+	p.Mux.Handle("/debug/upstreams", pages)
+	p.Group.Add("agent", follower.Run)
+	p.Group.Add("own beats", func(ctx context.Context) error { return x.beat(ctx, p, k, conn, bound, follower) })
+	p.Group.Add("proxy", func(ctx context.Context) error { return x.serve(ctx, p, px, ln) })
+	return ln.Addr().String(), nil
+}
+
+func (x *Proxy) proxy(p *Process) (*proxy.Proxy, error) {
+	trusted, err := x.trusted()
+	if err != nil {
+		return nil, err
+	}
+	conf := proxy.Config{
+		Zone: x.Zone, TrustedProxies: trusted, Logger: p.Log.With().Str("role", "proxy").Logger(), Registerer: p.Metrics,
+	}
+	if x.AccessLog {
+		log := p.Log.With().Str("role", "proxy").Str("log", "access").Logger()
+		conf.AccessLog = &log
+	}
+	if x.PeerTLS.Given() {
+		if conf.PeerTLS, err = x.PeerTLS.Load(); err != nil {
+			return nil, fmt.Errorf("proxy: %w", err)
+		}
+	}
+	return proxy.New(conf)
+}
+
+func (x *Proxy) agent(p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn, px *proxy.Proxy) (*agent.Agent, error) {
+	file := ""
+	if x.StateDir != "" {
+		if err := os.MkdirAll(x.StateDir, 0o755); err != nil {
+			return nil, fmt.Errorf("proxy: make the folder of --state-dir: %w", err)
+		}
+		file = filepath.Join(x.StateDir, "topology-"+x.ID)
+	}
+	return agent.New(agent.Config{
+		Brokers: conn.Brokers, Dialer: conn.Dialer, Transport: conn.Transport, Topic: k.TopicUpstreamConf, Applier: px,
+		StateFile: file, TopicWait: x.TopicWait, Logger: p.Log.With().Str("role", "agent").Logger(), Registerer: p.Metrics,
+	})
+}
+
+// serve takes traffic until ctx ends. Then the proxy is not ready any more, waits until others may have noticed, closes
+// its doors and lets open requests end.
+func (x *Proxy) serve(ctx context.Context, p *Process, px *proxy.Proxy, ln net.Listener) error {
+	failed := make(chan error, 1)
+	go func() { failed <- px.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	px.Leave()
+	select {
+	case err := <-failed:
+		return err
+	case <-time.After(x.DrainWait):
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.DrainTimeout)
+	defer cancel()
+	err := px.Shutdown(bounded)
+	if errors.Is(err, context.DeadlineExceeded) {
+		p.Log.Warn().Dur("after", x.DrainTimeout).Msg("requests that were still open are cut")
+		err = nil
+	}
+	return errors.Join(err, <-failed)
+}
+
+// Ends is the longest that the end of the role may take.
+func (x *Proxy) Ends() time.Duration { return x.DrainWait + x.DrainTimeout + 5*time.Second }
+
+// beat tells the registry of this proxy until ctx ends. That it can't be done never ends the proxy.
+func (x *Proxy) beat(ctx context.Context, p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn, bound *net.TCPAddr, a *agent.Agent) error {
+	ip, port := x.address(ctx, conn, bound)
+	sender, err := heartbeat.NewSender(heartbeat.Config{
+		Brokers: conn.Brokers, Topic: k.TopicHeartbeat, Transport: conn.Transport,
+		Beat: heartbeat.Beat{
+			Service: AgentService, ID: x.ID, Scheme: "http", IP: ip, Port: port, Zone: x.Zone,
+			Interval: heartbeat.Duration(x.BeatInterval),
+		},
+		Meta:    a.Report,
+		OnError: func(err error) { p.Log.Debug().Err(err).Str("role", "proxy").Msg("own beat") },
+	})
+	if err != nil {
+		p.Log.Error().Err(err).Msg("the proxy can't beat: the registry will not know it")
+		<-ctx.Done()
+		return nil
+	}
+	if err := sender.Run(ctx); err != nil {
+		p.Log.Warn().Err(err).Msg("the proxy's goodbye")
+	}
+	return nil
+}
+
+// address is where others reach us: as told, or the address that we listen on, or that of the way to the broker.
+func (x *Proxy) address(ctx context.Context, conn *kafkaconn.Conn, bound *net.TCPAddr) (ip string, port int) {
+	if told, err := netip.ParseAddrPort(x.Advertise); err == nil {
+		return told.Addr().String(), int(told.Port())
+	}
+	if !bound.IP.IsUnspecified() {
+		return bound.IP.String(), bound.Port
+	}
+	if ip, err := heartbeat.OutgoingIP(ctx, conn.Brokers[0]); err == nil {
+		return ip, bound.Port
+	}
+	return "127.0.0.1", bound.Port
+}
+
+// defaultID names an instance by host and port, which stay the same over restarts.
+func defaultID(port int) string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	id := agentID(host)
+	return id[:min(len(id), 58)] + "-" + strconv.Itoa(port)
+}
+
+// agentID replaces what an instance's id may not hold.
+func agentID(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:-", r) {
+			return r
+		}
+		return '-'
+	}, s[:min(len(s), 64)])
+}

@@ -1,0 +1,115 @@
+// Package settings declares flags in titled groups, gives each an environment variable, and checks all of them at once.
+//
+// A setting is looked up in this order: flag, environment variable, default. Values that can't be used are collected
+// instead of stopping at the first, so that one run tells an operator everything that is wrong.
+//
+// It is not a configuration-file reader and holds no secrets: a password is given as the path of a file, so that neither
+// --help, nor --check-config, nor a process list can show it.
+package settings
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Prefix begins the name of every environment variable that this project reads.
+const Prefix = "UPSTRAND_"
+
+// EnvName is the environment variable of a flag: --kafka-brokers is UPSTRAND_KAFKA_BROKERS.
+func EnvName(flag string) string {
+	return Prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Set is the flags of one command, with the checks that look at more than one of them.
+// It is filled before the command line is parsed and read after; not safe for concurrent use.
+type Set struct {
+	fs     *pflag.FlagSet
+	checks []func() Problems
+}
+
+// NewSet declares flags on fs, in the order in which they are declared.
+func NewSet(fs *pflag.FlagSet) *Set {
+	fs.SortFlags = false
+	return &Set{fs: fs}
+}
+
+// Group begins (or goes on with) the flags that --help shows under title.
+func (s *Set) Group(title string) *Group { return &Group{set: s, title: title} }
+
+// Check adds a check that runs after every flag has its value: files that must exist, flags that need each other.
+// It must not change anything, since --check-config runs it too.
+func (s *Set) Check(f func() Problems) { s.checks = append(s.checks, f) }
+
+// Hide keeps a flag out of --help where yes; it still works.
+func (s *Set) Hide(yes bool, flag string) { s.fs.Lookup(flag).Hidden = yes }
+
+// NoEnv keeps the environment from setting a flag.
+func (s *Set) NoEnv(flag string) {
+	f := s.fs.Lookup(flag)
+	f.Annotations[NoEnv] = nil
+}
+
+// Problems lists every value that can't be used, in the order of declaration, then what the checks found. The checks run
+// only when each value by itself is good: they may rely on that.
+func (s *Set) Problems() Problems {
+	var all Problems
+	s.fs.VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*value); ok && v.problem != nil {
+			all = append(all, Problem{Flag: f.Name, Value: v.bad, Allowed: v.problem.Error()})
+		}
+	})
+	if len(all) > 0 {
+		return all
+	}
+	for _, check := range s.checks {
+		all = append(all, check()...)
+	}
+	return all
+}
+
+// Problem is one setting that can't be used.
+type Problem struct {
+	Flag    string // without dashes; empty when it is about more than one
+	Value   string // as given; empty when it is missing
+	Allowed string // what would be good, or what went wrong
+}
+
+func (p Problem) String() string {
+	if p.Flag == "" {
+		return p.Allowed
+	}
+	if p.Value == "" {
+		return "--" + p.Flag + " (" + EnvName(p.Flag) + "): " + p.Allowed
+	}
+	return "--" + p.Flag + " (" + EnvName(p.Flag) + ") is " + quote(p.Value) + ": " + p.Allowed
+}
+
+// Problems is everything that is wrong with the settings of a command.
+type Problems []Problem
+
+// Error has one line for each problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return "settings that can't be used:\n  " + strings.Join(lines, "\n  ")
+}
+
+// Err is nil when there are no problems.
+func (ps Problems) Err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}
+
+// quote shows a value as the operator gave it, cut to what fits on a line.
+func quote(v string) string {
+	const most = 120
+	if len(v) > most {
+		v = v[:most] + "…"
+	}
+	return `"` + v + `"`
+}
