@@ -1,0 +1,85 @@
+# `make` alone lists what there is to do.
+
+GO          ?= go
+BIN         ?= bin
+FUZZ_TIME   ?= 10s
+COMPOSE     ?= docker compose
+VERSION     ?=
+
+# Where Kafka's jars are kept; the tests look there too.
+UPSTRAND_KAFKA_JARS ?= $(HOME)/.cache/upstrand/kafka
+test-real test-full bench-control compose-test: export UPSTRAND_KAFKA_JARS := $(UPSTRAND_KAFKA_JARS)
+
+# The race detector needs a C compiler. Without one the tests run all the same, without it.
+CC_FOUND := $(shell command -v $(or $(CC),cc) || command -v gcc)
+RACE     := $(if $(CC_FOUND),-race,)
+# Two packages at a time: several of them start whole systems, and a starved machine fails limits of time.
+PARALLEL ?= -p 2
+
+LDFLAGS = -s -w $(if $(VERSION),-X github.com/upstrand/upstrand/cmd/internal/roles.release=$(VERSION))
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build upstrand and upstrand-dev into bin/, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/upstrand ./cmd/upstrand-dev
+
+.PHONY: run
+run: ## everything in one process, with an embedded broker, an embedded registry and demo services (ARGS="--data DIR" …)
+	@CGO_ENABLED=0 $(GO) build -o $(BIN)/ ./cmd/upstrand-dev
+	@exec $(BIN)/upstrand-dev $(ARGS)
+
+.PHONY: test
+test: ## all tests that need Go alone
+	@$(if $(RACE),true,echo "no C compiler: the race detector stays off")
+	$(GO) test $(RACE) $(PARALLEL) -timeout 15m ./...
+
+.PHONY: kafka-jars
+kafka-jars: ## fetch Kafka by Maven, once (needs Java 17 and Maven)
+	@test -n "$$(ls $(UPSTRAND_KAFKA_JARS)/kafka_2.13-*.jar 2>/dev/null)" || \
+	mvn -q -B -f deploy/rig/kafka/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(UPSTRAND_KAFKA_JARS)
+
+.PHONY: test-real
+test-real: kafka-jars ## the tests against a real Kafka and a real MariaDB (needs Java 17, Maven, mariadb-server)
+	$(GO) run ./deploy/rig/with -- env UPSTRAND_REAL=1 $(GO) test -count=1 -p 1 -timeout 25m \
+		./deploy/... ./registry/... ./heartbeat/... ./confgen/... ./proxy/... ./cmd/...
+
+.PHONY: test-full
+test-full: kafka-jars ## the end-to-end tests on real servers, at production times: about an hour
+	UPSTRAND_FULL=1 $(GO) test -count=1 -timeout 90m ./deploy/e2e/...
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck
+	@bad=$$(gofmt -l . | grep -v '^vendor/'); test -z "$$bad" || { echo "not formatted by gofmt:"; echo "$$bad"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+.PHONY: fuzz-short
+fuzz-short: ## each fuzz target for a moment (FUZZ_TIME=10s)
+	@set -e; for f in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do \
+			echo "$$name in $$(dirname $$f)"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ_TIME) $$(dirname $$f); \
+		done; done
+
+.PHONY: bench-control
+bench-control: kafka-jars ## measure the control path on a real Kafka and a real MariaDB
+	$(GO) run ./deploy/bench
+
+.PHONY: compose-test
+compose-test: ## bring docker-compose.yml up with stand-in images, break it, take it down (needs root and Docker)
+	deploy/compose-test/run
+
+.PHONY: up
+up: ## start docker-compose.yml
+	$(COMPOSE) up -d --build --wait
+
+.PHONY: down
+down: ## stop docker-compose.yml and remove what it made, data included
+	$(COMPOSE) down -v --remove-orphans
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BIN)
