@@ -117,8 +117,9 @@ func (b *book) load(snap registry.Snapshot) {
 	for _, s := range snap.Services {
 		rows[s.Name] = true
 	}
-	for name, s := range b.services {
-		for id := range s.orders {
+	for _, name := range slices.Sorted(maps.Keys(b.services)) {
+		s := b.services[name]
+		for _, id := range slices.Sorted(maps.Keys(s.orders)) {
 			if !routable[name][id] {
 				b.remove(name, id, "")
 			}

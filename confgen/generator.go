@@ -86,8 +86,8 @@ type Config struct {
 	AgentInterval     time.Duration // 5 s: how often agents' reports are looked at
 	AuditInterval     time.Duration // 5 min: how often the whole topic is read again and compared
 	HousekeepInterval time.Duration // 1 min
-	KafkaTimeout      time.Duration // 5 s: of one read or append; an append never outlasts the lease
-	DatabaseTimeout   time.Duration // 5 s: of one call
+	KafkaTimeout      time.Duration // 5 s: of one read of what is new, or append; an append never outlasts the lease
+	DatabaseTimeout   time.Duration // 5 s: of one call; what reads all there is may take twelve times as long, as with Kafka
 	KeepVersions      int           // 1000: versions kept in the registry
 
 	Logger     zerolog.Logger

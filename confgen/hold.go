@@ -50,7 +50,7 @@ func (t *term) hold(ctx context.Context) error {
 
 // holdLimit is the longest stale limit of those that the registry believes alive, within bounds.
 func (t *term) holdLimit(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.g.cfg.DatabaseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, whole*t.g.cfg.DatabaseTimeout)
 	defer cancel()
 	snap, err := t.g.cfg.Source.Snapshot(ctx)
 	if err != nil {

@@ -20,8 +20,9 @@ type mirror struct {
 
 // lastRecord is the last record of a key.
 type lastRecord struct {
-	value []byte // nil: a tombstone
-	high  topology.Pair
+	value  []byte // nil: a tombstone
+	offset int64
+	high   topology.Pair
 	// stale says that the record is older than one before it, so those who hold that one ignore it.
 	stale bool
 }
@@ -37,7 +38,7 @@ func (m *mirror) take(msg topology.Message) {
 		return
 	}
 	old := m.last[msg.Key]
-	r := lastRecord{value: msg.Value, high: old.high.Max(msg.Pair)}
+	r := lastRecord{value: msg.Value, offset: msg.Offset, high: old.high.Max(msg.Pair)}
 	r.stale = msg.Pair.Less(r.high) || msg.Pair.Less(m.floor)
 	if r.value == nil && !r.stale {
 		delete(m.last, msg.Key) // what comes later and is older than the tombstone is below the floor, too
@@ -59,4 +60,24 @@ func (m *mirror) committed(p topology.Pair, d topology.Digest, count int) bool {
 	}
 	c, err := topology.DecodeCommit(m.commit.Value)
 	return err == nil && c.Pair() == p && c.Digest == d && c.Count == count
+}
+
+// lost reports whether the log is not the one that was read: it ends earlier, or starts behind a record that was the last
+// of its key. Compaction moves the start, too, but leaves those.
+func (m *mirror) lost(now topology.Extent) bool {
+	if now.End < m.extent.End {
+		return true
+	}
+	if now.Start <= m.extent.Start {
+		return false
+	}
+	if m.commit != nil && m.commit.Offset < now.Start {
+		return true
+	}
+	for _, r := range m.last {
+		if r.value != nil && r.offset < now.Start {
+			return true
+		}
+	}
+	return false
 }

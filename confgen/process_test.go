@@ -23,6 +23,8 @@ type world struct {
 	db *database
 	tp *conflog
 	n  int
+	// fault is that of the processes started from now on.
+	fault func(n int, op string) mishap
 }
 
 func newWorld(t *testing.T) *world {
@@ -57,7 +59,8 @@ const (
 	dieAfter
 	dieWithin // half of an append gets there
 	stopBefore
-	failLate // an append fails now and gets there a second later
+	stopAfter // the call does its work, and its answer waits
+	failLate  // an append fails now and gets there a second later
 )
 
 var errCut = errors.New("connection cut")
@@ -66,7 +69,7 @@ var errCut = errors.New("connection cut")
 func (w *world) start(change ...func(*Config)) *process {
 	w.t.Helper()
 	w.n++
-	p := &process{w: w, name: fmt.Sprintf("p%d", w.n), done: make(chan struct{})}
+	p := &process{w: w, name: fmt.Sprintf("p%d", w.n), done: make(chan struct{}), fault: w.fault}
 	cfg := Config{
 		Source: p, Leases: p, Versions: p, Fleet: p, Topic: p, Heartbeats: p, Housekeep: p.housekeep,
 		Holder: p.name, Lease: time.Second, Poll: 100 * time.Millisecond, CommitInterval: time.Second, StaleHold: 3 * time.Second,
@@ -95,12 +98,13 @@ func (p *process) kill() {
 	p.mu.Lock()
 	p.dead = true
 	p.mu.Unlock()
-	p.cancel()
-	<-p.done
+	p.end()
 }
 
 // end is SIGTERM.
 func (p *process) end() {
+	p.setFault(nil)
+	p.resume()
 	p.cancel()
 	<-p.done
 }
@@ -136,11 +140,17 @@ func (p *process) call(op string, do func() error, half, late func()) error {
 	if p.fault != nil {
 		what = p.fault(p.calls, op)
 	}
-	if what == stopBefore && p.stopped == nil {
-		p.stopped = make(chan struct{})
-	}
 	dead, stopped := p.dead, p.stopped
+	if (what == stopBefore || what == stopAfter) && stopped == nil {
+		p.stopped = make(chan struct{})
+		stopped = p.stopped
+	}
 	p.mu.Unlock()
+	if what == stopAfter && !dead {
+		err := do()
+		<-stopped
+		return err
+	}
 	if stopped != nil {
 		<-stopped // the call is already on its way: its context does not stop it
 		p.mu.Lock()

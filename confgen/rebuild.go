@@ -130,8 +130,8 @@ func (b *book) settle() {
 			b.general = append(b.general, Note{Kind: NotePathTaken, Service: c.Service, Text: "route " + path + " belongs to " + first})
 		}
 	}
-	for name, s := range b.services {
-		now := paths[name]
+	for _, name := range slices.Sorted(maps.Keys(b.services)) {
+		s, now := b.services[name], paths[name]
 		slices.Sort(now)
 		if slices.Equal(now, s.paths) {
 			continue

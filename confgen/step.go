@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/registry"
 )
@@ -40,12 +42,21 @@ func (t *term) step(ctx context.Context) error {
 	return t.publish(ctx)
 }
 
+// toldEvery is how often a failure that goes on is told again.
+const toldEvery = 10 * time.Second
+
+// failed counts a failure, and tells it when it is new or has not been told for a while: rounds are many.
 func (t *term) failed(ctx context.Context, op string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	t.g.metrics.failures.WithLabelValues(op).Inc()
-	t.log.Warn().Err(err).Str("op", op).Msg("failed; trying again")
+	level := zerolog.DebugLevel
+	if last, known := t.failures[op]; !known || time.Since(last) >= toldEvery {
+		level = zerolog.WarnLevel
+		t.failures[op] = time.Now()
+	}
+	t.log.WithLevel(level).Err(err).Str("op", op).Msg("failed; trying again")
 }
 
 // checkAgents looks for an agent that is ahead of the database.
@@ -65,6 +76,7 @@ func (t *term) tail(ctx context.Context) error {
 	start := time.Now()
 	defer func() { t.g.metrics.topic.Observe(time.Since(start).Seconds()) }()
 	if start.Sub(t.auditAt) >= t.g.cfg.AuditInterval {
+		t.auditAt = start // one that fails must not stand in the way of the work
 		return t.audit(ctx)
 	}
 	call, cancel := context.WithTimeout(ctx, t.g.cfg.KafkaTimeout)
@@ -74,12 +86,12 @@ func (t *term) tail(ctx context.Context) error {
 		t.unwritten[m.Key] = true
 	})
 	if err != nil {
-		// Some records may have come by already; they would be taken twice, which changes nothing, but end here is
-		// unknown: the next round reads from the same place.
+		// Some records may have come by already. The next round reads from the same place and takes them twice, which at
+		// worst makes it write a record once more.
 		return fmt.Errorf("confgen: follow the topic: %w", err)
 	}
-	if extent.End < t.mirror.extent.End || extent.Start > t.mirror.extent.Start {
-		t.log.Warn().Int64("end", extent.End).Int64("known_end", t.mirror.extent.End).Msg("the topic lost records; comparing all of it")
+	if t.mirror.lost(extent) {
+		t.log.Warn().Int64("start", extent.Start).Int64("end", extent.End).Int64("known_end", t.mirror.extent.End).Msg("the topic lost records; comparing all of it")
 		return t.audit(ctx)
 	}
 	t.mirror.extent = extent
@@ -92,7 +104,6 @@ func (t *term) audit(ctx context.Context) error {
 	if err := t.readTopic(ctx); err != nil {
 		return err
 	}
-	t.auditAt = time.Now()
 	return t.checkTopic()
 }
 
@@ -228,6 +239,9 @@ func (t *term) insert(ctx context.Context, v registry.Version, diff []registry.T
 	}
 	if latest.Version != t.version {
 		return fmt.Errorf("confgen: the database's newest version is %d, not %d: %w", latest.Version, t.version, errAgain)
+	}
+	if t.l.left() <= 0 { // the answer may have taken long
+		return errLeaseOver
 	}
 	if err := t.g.cfg.Versions.InsertVersion(ctx, t.l.current(), v, diff); err != nil {
 		return fmt.Errorf("confgen: write version %d: %w", v.Version, err)

@@ -43,21 +43,19 @@ type term struct {
 	firstSeen int64         // epoch from which on records are this term's own; see ahead
 	cleared   topology.Pair // epoch and version up to which a hold was sat out
 	told      map[Note]bool
+	failures  map[string]time.Time // when each kind of failure was told last
 
 	commitAt, agentsAt, auditAt time.Time // when last done
 }
 
 func newTerm(g *Generator, l *lease) *term {
-	return &term{g: g, l: l, log: g.log, stored: newContent(), fresh: map[string]bool{}, told: map[Note]bool{}}
+	return &term{g: g, l: l, log: g.log, stored: newContent(), fresh: map[string]bool{}, told: map[Note]bool{}, failures: map[string]time.Time{}}
 }
 
 // run works until ctx ends or the lease is lost, and says why it ended.
 func (t *term) run(ctx context.Context) error {
 	for {
 		err := t.begin(ctx)
-		if err != nil && ctx.Err() == nil {
-			t.g.metrics.failures.WithLabelValues("begin").Inc()
-		}
 		for err == nil {
 			if err = t.step(ctx); err == nil {
 				err = sleep(ctx, t.g.cfg.Poll)
@@ -69,7 +67,7 @@ func (t *term) run(ctx context.Context) error {
 		if errors.Is(err, registry.ErrFenced) || errors.Is(err, errLeaseOver) {
 			return err
 		}
-		t.log.Warn().Err(err).Msg("reading everything again")
+		t.failed(ctx, "begin", fmt.Errorf("reading everything again: %w", err))
 		if err := sleep(ctx, t.g.cfg.Poll); err != nil {
 			return err
 		}
@@ -117,9 +115,12 @@ func (t *term) begin(ctx context.Context) error {
 	return nil
 }
 
+// whole is how many times longer than usual a call may take that reads all there is. The lease is renewed meanwhile.
+const whole = 12
+
 // readTopic reads the whole topic.
 func (t *term) readTopic(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, t.g.cfg.KafkaTimeout)
+	ctx, cancel := context.WithTimeout(ctx, whole*t.g.cfg.KafkaTimeout)
 	defer cancel()
 	m := newMirror()
 	extent, err := t.g.cfg.Topic.Read(ctx, -1, m.take)
@@ -146,7 +147,7 @@ func (t *term) compare() {
 
 // readStored reads the newest version from the database.
 func (t *term) readStored(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, t.g.cfg.DatabaseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, whole*t.g.cfg.DatabaseTimeout)
 	defer cancel()
 	v, err := t.g.cfg.Versions.LatestVersion(ctx)
 	if err != nil && !errors.Is(err, registry.ErrNotFound) {
@@ -171,7 +172,7 @@ func (t *term) readStored(ctx context.Context) error {
 
 // readRegistry fills the book, and finds all keys for which it differs from stored.
 func (t *term) readRegistry(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, t.g.cfg.DatabaseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, whole*t.g.cfg.DatabaseTimeout)
 	defer cancel()
 	snap, err := t.g.cfg.Source.Snapshot(ctx)
 	if err != nil {

@@ -52,7 +52,12 @@ func Up(ctx context.Context, db *sql.DB, dialect string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, err := up(ctx, p, dialect)
+	var results []*goose.MigrationResult
+	if dialect == MySQL {
+		err = withLock(ctx, db, func() (err error) { results, err = p.Up(ctx); return err })
+	} else {
+		results, err = upSQLite(ctx, p)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("migrations: up: %w", err)
 	}
@@ -63,44 +68,81 @@ func Up(ctx context.Context, db *sql.DB, dialect string) ([]string, error) {
 	return applied, nil
 }
 
-// up runs the provider. SQLite has no lock that spans transactions, but each file is one transaction together with the
-// row that says it is done, so whoever comes second fails, rolls back, looks again and finds it done.
-func up(ctx context.Context, p *goose.Provider, dialect string) ([]*goose.MigrationResult, error) {
-	if dialect != SQLite {
-		return p.Up(ctx)
-	}
-	const attempts = 20
-	for attempt := 1; ; attempt++ {
+// upSQLite runs the provider without a lock, since SQLite has none that spans transactions. But each file is one
+// transaction together with the row that says it is done, and can't run twice: whoever comes second fails, rolls back,
+// looks again and finds it done.
+func upSQLite(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) {
+	var applied []*goose.MigrationResult
+	deadline := time.Now().Add(lockWait)
+	for failed := 1; ; failed++ {
 		results, err := p.Up(ctx)
-		if err == nil || attempt == attempts {
-			return results, err
+		applied = append(applied, results...)
+		var partial *goose.PartialError
+		if errors.As(err, &partial) {
+			applied = append(applied, partial.Applied...)
+		}
+		if err == nil {
+			return applied, nil
+		}
+		pending, perr := p.HasPending(ctx)
+		if perr == nil && pending && !busy(err) && failed > 2 || time.Now().After(deadline) {
+			return applied, err // nobody else has done it: the file itself fails
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), err)
-		case <-time.After(time.Duration(attempt) * 10 * time.Millisecond):
-		}
-		if pending, perr := p.HasPending(ctx); perr == nil && pending && attempt > 2 {
-			return nil, err // nobody else is doing it: the file itself fails
+			return applied, errors.Join(ctx.Err(), err)
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// Status lists every migration that this binary knows, in order.
+// busy reports whether SQLite refused because another process writes.
+func busy(err error) bool {
+	var lite interface{ Code() int } // the driver's error; production does not link the driver
+	return errors.As(err, &lite) && (lite.Code()&0xff == 5 || lite.Code()&0xff == 6)
+}
+
+// Status lists every migration that this binary knows, in order. It only reads.
 func Status(ctx context.Context, db *sql.DB, dialect string) ([]Migration, error) {
 	p, err := provider(db, dialect)
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.Status(ctx)
+	at, err := appliedAt(ctx, db, dialect)
 	if err != nil {
 		return nil, fmt.Errorf("migrations: status: %w", err)
 	}
-	list := make([]Migration, 0, len(all))
-	for _, m := range all {
-		list = append(list, Migration{Version: m.Source.Version, Name: m.Source.Path, AppliedAt: m.AppliedAt})
+	var list []Migration
+	for _, s := range p.ListSources() {
+		list = append(list, Migration{Version: s.Version, Name: s.Path, AppliedAt: at[s.Version]})
 	}
 	return list, nil
+}
+
+// appliedAt reads when versions were applied, whatever the driver makes of dates.
+func appliedAt(ctx context.Context, db *sql.DB, dialect string) (map[int64]time.Time, error) {
+	exists, err := hasVersionTable(ctx, db, dialect)
+	if err != nil || !exists {
+		return nil, err
+	}
+	seconds := `CAST(UNIX_TIMESTAMP(tstamp) AS SIGNED)`
+	if dialect == SQLite {
+		seconds = `CAST(strftime('%s', tstamp) AS INTEGER)`
+	}
+	rows, err := db.QueryContext(ctx, `SELECT version_id, `+seconds+` FROM `+goose.DefaultTablename+` WHERE is_applied = 1`)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	at := map[int64]time.Time{}
+	for rows.Next() {
+		var version, sec int64
+		if err := rows.Scan(&version, &sec); err != nil {
+			return nil, err
+		}
+		at[version] = time.Unix(sec, 0).UTC()
+	}
+	return at, rows.Err()
 }
 
 // Check reports whether the schema is what this binary needs: nil, an error that wraps ErrPending or ErrNewer, or what
@@ -145,11 +187,9 @@ func hasVersionTable(ctx context.Context, db *sql.DB, dialect string) (bool, err
 
 func provider(db *sql.DB, dialect string) (*goose.Provider, error) {
 	var gd goose.Dialect
-	var opts []goose.ProviderOption
 	switch dialect {
 	case MySQL:
 		gd = goose.DialectMySQL
-		opts = append(opts, goose.WithSessionLocker(namedLock{wait: lockWait}))
 	case SQLite:
 		gd = goose.DialectSQLite3
 	default:
@@ -159,7 +199,7 @@ func provider(db *sql.DB, dialect string) (*goose.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("migrations: %w", err)
 	}
-	p, err := goose.NewProvider(gd, db, sub, append(opts, goose.WithDisableGlobalRegistry(true))...)
+	p, err := goose.NewProvider(gd, db, sub, goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return nil, fmt.Errorf("migrations: read the files of %s: %w", dialect, err)
 	}

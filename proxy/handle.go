@@ -20,7 +20,7 @@ func (p *Proxy) Handle(ctx context.Context, r *forward.Request, c forward.Client
 		return
 	}
 	x := &forward.Exchange{
-		Request: forward.Outgoing(r, p.trusted(r.Remote)), Client: c, Stops: to.stops,
+		Name: to.name, Request: forward.Outgoing(r, p.trusted(r.Remote)), Client: c, Stops: to.stops,
 		Policy: &p.config.Policy, Budget: to.service.budget, Opener: p.pools, Clock: p.clock,
 		Renew:      func() []*balance.Group { return p.renewed(t, r) },
 		RetryAfter: p.config.RetryAfter,

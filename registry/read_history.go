@@ -119,12 +119,7 @@ type versionRow struct {
 	CreatedAt int64  `db:"created_at"`
 }
 
-func (r versionRow) version() Version {
-	return Version{
-		Version: r.Version, Epoch: r.Epoch, Digest: r.Digest, Records: r.Records, Changed: r.Changed, Cause: r.Cause,
-		Revision: r.Revision, CreatedAt: r.CreatedAt,
-	}
-}
+func (r versionRow) version() Version { return Version(r) } // field by field
 
 const versionColumns = "SELECT version, epoch, digest, records, changed, cause, revision, created_at FROM topology_version"
 

@@ -87,7 +87,6 @@ type scenarioPart struct {
 	stream *Stream
 	batch  Batch
 	pulseN int64
-	lost   bool
 }
 
 func (sc *scenario) partitions(n int) {

@@ -156,20 +156,21 @@ func (s *Store) TrimVersions(ctx context.Context, keep int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("registry: trim versions: %w", err)
 	}
-	// Outdated content first: a tombstone may only go when there is nothing below it that it hides.
+	// Versions go before the records that they need, so that whoever finds a version finds it whole.
+	n, err := s.deleteInSteps(ctx, `SELECT version FROM topology_version WHERE version < ? LIMIT 500`, []any{floor},
+		`DELETE FROM topology_version WHERE version IN `)
+	if err != nil {
+		return n, fmt.Errorf("registry: trim versions below %d: %w", floor, err)
+	}
+	// Outdated content before tombstones: one may only go when there is nothing below it that it hides.
 	for _, q := range []string{
 		`SELECT r.record_key, r.version FROM topology_record r WHERE r.version < ? AND EXISTS (SELECT 1 FROM topology_record n
 			WHERE n.record_key = r.record_key AND n.version > r.version AND n.version <= ?) LIMIT 500`,
 		`SELECT record_key, version FROM topology_record WHERE version <= ? AND version <= ? AND value IS NULL LIMIT 500`,
 	} {
 		if err := s.trimRecords(ctx, q, floor); err != nil {
-			return 0, fmt.Errorf("registry: trim versions below %d: %w", floor, err)
+			return n, fmt.Errorf("registry: trim the records of versions below %d: %w", floor, err)
 		}
-	}
-	n, err := s.deleteInSteps(ctx, `SELECT version FROM topology_version WHERE version < ? LIMIT 500`, []any{floor},
-		`DELETE FROM topology_version WHERE version IN `)
-	if err != nil {
-		return n, fmt.Errorf("registry: trim versions below %d: %w", floor, err)
 	}
 	return n, nil
 }

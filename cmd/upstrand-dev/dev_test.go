@@ -405,6 +405,17 @@ func TestATakenPortIsNamedWithItsFlag(t *testing.T) {
 	}
 }
 
+func TestDemoServiceAlone(t *testing.T) {
+	d := launch(t, "demo", "--listen=127.0.0.1:0", "--name=hello-1", "--log-format=json")
+	addr := d.listening("demo")
+	if code, body := get(t, http.MethodGet, "http://"+addr+"/x"); code != 200 || body != "hello-1 answers GET /x\n" {
+		t.Errorf("%d %q", code, body)
+	}
+	if code, _ := d.end(10*time.Second, syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func TestADataFolderServesOneProcess(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "state")
 	d := launch(t, append(freePorts, "--data="+data)...)

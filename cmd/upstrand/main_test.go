@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -180,6 +183,29 @@ func TestBeatHasTheChildsExitCode(t *testing.T) {
 		"--leave-wait=0s", "--", "/bin/sh", "-c", "exit 7")
 	if code != 7 {
 		t.Errorf("exit code %d, want the child's 7\n%s", code, errs)
+	}
+}
+
+func TestReadyIsAHealthCheck(t *testing.T) {
+	answer := http.StatusOK
+	role := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			answer = http.StatusTeapot
+		}
+		w.WriteHeader(answer)
+		fmt.Fprintln(w, "proxy: no topology yet")
+	}))
+	defer role.Close()
+	if code, out, errs := run(t.Context(), nil, "ready", role.Listener.Addr().String()); code != 0 || !strings.Contains(out, "no topology yet") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	answer = http.StatusServiceUnavailable
+	if code, _, errs := run(t.Context(), nil, "ready", role.URL+"/readyz"); code != 1 || !strings.Contains(errs, "no topology yet") {
+		t.Errorf("exit code %d\n%s", code, errs)
+	}
+	role.Close()
+	if code, _, errs := run(t.Context(), nil, "ready", role.URL+"/readyz"); code != 1 || errs == "" {
+		t.Errorf("nobody there: exit code %d\n%s", code, errs)
 	}
 }
 

@@ -49,6 +49,9 @@ func (t *Topic) read(ctx context.Context, from int64, f func(topology.Message)) 
 	}
 	for empty := 0; next < end; {
 		after, err := fetch(conn, next, f)
+		if errors.Is(err, kafka.RequestTimedOut) && inTime(ctx) {
+			after, err = next, nil // kafka-go's word for a fetch that gave nothing
+		}
 		if err != nil {
 			return topology.Extent{}, fmt.Errorf("fetch from offset %d: %w", next, cause(ctx, err))
 		}
@@ -98,13 +101,13 @@ func fetch(conn *kafka.Conn, from int64, f func(topology.Message)) (int64, error
 		if err != nil {
 			return 0, errors.Join(err, batch.Close())
 		}
-		f(message(m))
+		f(fromKafka(m))
 	}
 	after := batch.Offset()
 	return after, batch.Close()
 }
 
-func message(m kafka.Message) topology.Message {
+func fromKafka(m kafka.Message) topology.Message {
 	var epoch, version string
 	for _, h := range m.Headers {
 		switch h.Key {
@@ -123,6 +126,11 @@ func message(m kafka.Message) topology.Message {
 		out.Value = m.Value
 	}
 	return out
+}
+
+func inTime(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() == nil && (!ok || time.Now().Before(deadline))
 }
 
 // cause says that the context ended rather than what that did to the connection.

@@ -42,7 +42,11 @@ func TestMain(m *testing.M) {
 	// The tests mostly wait; their worlds share nothing.
 	parallel := flag.Lookup("test.parallel")
 	if parallel.Value.String() == fmt.Sprint(defaultParallel()) {
-		_ = parallel.Value.Set("4")
+		n := "4"
+		if parts == rig.RealParts {
+			n = "2" // a JVM and a MariaDB in each
+		}
+		_ = parallel.Value.Set(n)
 	}
 	dir, err := os.MkdirTemp("", "upstrand-bin")
 	if err == nil {

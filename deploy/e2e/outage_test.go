@@ -37,13 +37,11 @@ func (o outage) run(t *testing.T) {
 	w.until(time.Second, "the part is still away", func() error { return o.during(w) })
 	w.ok(o.end(w))
 	ended := time.Now()
+	w.normal(ended)
 	if o.dies {
-		w.topology(times.Recover+times.Stale+times.Slack, "the instance that died meanwhile is found", func(s rig.Seen) error {
-			return has(19, all[0].Service)(s)
-		})
+		w.topology(times.Stale+times.Slack, "the instance that died meanwhile is found", has(19, all[0].Service))
 		t.Logf("the dead instance was gone %v after the outage", time.Since(ended).Round(time.Millisecond))
 	}
-	w.normal(ended)
 	// What was about to be evicted would be by now: a whole stale limit passes under watch.
 	time.Sleep(times.Stale + times.Pulse*5)
 	s := l.clean(200)
@@ -58,7 +56,7 @@ func (o outage) run(t *testing.T) {
 // quiet waits until no version has come for two beats, so that what comes later has a cause of its own.
 func (w *world) quiet() {
 	w.t.Helper()
-	w.until(20*time.Second, "the topology has settled", func() error {
+	w.until(4*times.Beat+20*time.Second, "the topology has settled", func() error {
 		if age := time.Since(w.Topology.Latest().Read); age < 2*times.Beat {
 			return fmt.Errorf("newest version is %v old", age)
 		}

@@ -47,8 +47,7 @@ func (p *Proc) Start() error {
 	cmd := exec.Command(p.Path, p.Args...)
 	cmd.Env = append(environment(), p.Env...)
 	cmd.Stdout, cmd.Stderr = out, out
-	// A group of its own keeps a Ctrl-C in the terminal away from it: the test ends it, after it has seen what it needs.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.Cred}
+	cmd.SysProcAttr = attributes(p.Cred)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("rig: start %s: %w", p.Name, err)
 	}

@@ -25,7 +25,7 @@ type Times struct {
 }
 
 // Scaled are production times divided by ten where the software scales with them. Recover and Slack are
-// about the machine rather than about settings, so they shrink less.
+// about the machine rather than about settings, so they don't shrink.
 func Scaled() Times {
 	return Times{
 		Name: "scaled",
@@ -33,7 +33,7 @@ func Scaled() Times {
 		Session: 1500 * time.Millisecond, Poll: 100 * time.Millisecond, Lease: 800 * time.Millisecond,
 		Commit: time.Second, Unproven: 30 * time.Second, Hold: 3 * time.Second, Agent: time.Second,
 		Outage: 9 * time.Second, Cut: 8 * time.Second, Steady: 18 * time.Second,
-		Recover: 8 * time.Second, Slack: 2 * time.Second,
+		Recover: 15 * time.Second, Slack: 2 * time.Second,
 	}
 }
 

@@ -21,16 +21,13 @@ func (a *applier) divide(ctx context.Context, b registry.Batch, cause error) err
 	return a.apply(ctx, right, time.Time{})
 }
 
-// alone deals with a batch of one record that can't be applied. Judging is left out first, since it may be that which
-// fails; then a beat is turned into a bad record. A pulse is never given up, nor a bad record: a database that refuses
-// these is broken in a way that giving up records can't help. Giving up slows down with each record, so that a
-// database that refuses every beat for a reason of its own loses few of them.
+// alone deals with a batch of one record that can't be applied: a beat is turned into a bad record. A pulse is never
+// given up, nor a bad record: a database that refuses these is broken in a way that giving up records can't help. Giving
+// up takes longer with each beat in a row, so that a database that refuses every one for a reason of its own loses few.
+//
+// It may also be judging that fails, not the record. So there is none here: a batch without a fresh sight of the log's
+// end (time.Time{}) is applied without.
 func (a *applier) alone(ctx context.Context, b registry.Batch, cause error) error {
-	if b.CaughtUp {
-		a.log.Error().Err(cause).Msg("applying without judging")
-		b.CaughtUp = false
-		return a.apply(ctx, b, time.Time{})
-	}
 	if len(b.Records) != 1 || b.Records[0].Sighting == nil {
 		return a.insist(ctx, func() error { return a.attempt(ctx, &b, time.Time{}) }, stands(b), nil)
 	}

@@ -20,8 +20,8 @@
 //     as the distance from its last beat, not as the stall; and nobody is judged before the end of the log is reached.
 //     Whether a pulse was written during the stall or not therefore changes no verdict on the living. Not writing them
 //     only lets a dead one have its whole limit once more, which is what DESIGN promises.
-//   - The owner is paused or dead: nobody pulses. A pause shows as one long gap between two pulses, of which a few
-//     seconds at most are counted; a new owner starts a session of its own, whose first pulse adds nothing.
+//   - The owner is paused or dead: nobody pulses. A pause shows as one long gap between two pulses, of which two
+//     intervals at most are counted; a new owner starts a session of its own, whose first pulse adds nothing.
 //   - Two processes both believe that they own the partition: their pulses alternate, so none follows the one before
 //     it in its session, and the clock stands until one of them has given up. Their batches are fenced by the offset.
 //

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,8 +27,7 @@ type fakeLog struct {
 	grown   chan struct{}
 	down    error         // answer to everything
 	hang    chan struct{} // non-nil: calls block until it closes or the source is closed
-	fetches int
-	dials   int
+	fetches atomic.Int64
 }
 
 func newFakeLog() *fakeLog { return &fakeLog{grown: make(chan struct{})} }
@@ -95,9 +95,6 @@ func (l *fakeLog) gate(closed <-chan struct{}) error {
 }
 
 func (l *fakeLog) dial(ctx context.Context) (source, error) {
-	l.mu.Lock()
-	l.dials++
-	l.mu.Unlock()
 	if err := l.gate(ctx.Done()); err != nil {
 		return nil, err
 	}
@@ -134,12 +131,12 @@ func (s *fakeSource) bounds() (first, end int64, err error) {
 func (s *fakeSource) fetch(pos int64, minBytes int, wait time.Duration, each func(raw)) (next, end int64, err error) {
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
+	s.log.fetches.Add(1)
 	for {
 		if err := s.log.gate(s.closed); err != nil {
 			return pos, 0, err
 		}
 		s.log.mu.Lock()
-		s.log.fetches++
 		first, records, grown := s.log.first, s.log.records, s.log.grown
 		s.log.mu.Unlock()
 		end = first + int64(len(records))
@@ -336,6 +333,29 @@ func (f *fakeRegistry) next(part int32) (n int64) {
 		}
 	})
 	return n
+}
+
+// seq is the last applied one of an instance, such as orders/a.
+func (f *fakeRegistry) seq(name string) (n int64) {
+	f.look(func() { n = f.beats[name] })
+	return n
+}
+
+// refused is how many bad records there are, by reason and in all.
+func (f *fakeRegistry) refused(reason string) (n, all int) {
+	f.look(func() {
+		for _, c := range f.bad {
+			all += c
+		}
+		n = f.bad[reason]
+	})
+	return n, all
+}
+
+// restarts are the causes of the events so far.
+func (f *fakeRegistry) restarts() (causes []string) {
+	f.look(func() { causes = slices.Clone(f.events) })
+	return causes
 }
 
 // exactlyOnce fails unless every record of the log was applied once and the stream stands at its end. A pulse that was

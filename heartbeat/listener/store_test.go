@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -257,98 +255,4 @@ func TestFencedByAnotherOwnerOfTheStore(t *testing.T) {
 	rec.all(t, 10*time.Second, 5, 3)
 	eventually(t, 10*time.Second, "the fence", func() bool { return metricValue(l.met.fenced) >= 1 })
 	eventually(t, 10*time.Second, "ready again", func() bool { return l.Ready() == nil })
-}
-
-// freezer makes connections that can be stopped like a network that swallows everything.
-type freezer struct {
-	mu     sync.Mutex
-	frozen chan struct{} // nil: not frozen
-}
-
-func (f *freezer) freeze() (thaw func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := make(chan struct{})
-	f.frozen = c
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.frozen = nil
-		close(c)
-	}
-}
-
-func (f *freezer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	f.mu.Lock()
-	frozen := f.frozen
-	f.mu.Unlock()
-	if frozen != nil {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-frozen:
-		}
-	}
-	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	mine, theirs := net.Pipe()
-	go f.pump(theirs, c)
-	go f.pump(c, theirs)
-	return mine, nil
-}
-
-// pump copies until an end closes; what comes while frozen waits.
-func (f *freezer) pump(dst, src net.Conn) {
-	defer func() { _ = dst.Close(); _ = src.Close() }()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := src.Read(buf)
-		f.mu.Lock()
-		frozen := f.frozen
-		f.mu.Unlock()
-		if frozen != nil {
-			<-frozen
-		}
-		if n > 0 {
-			if _, err := dst.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// A broker that stops answering in the middle: every read ends by its deadline, and all goes on when it answers again.
-func TestBrokerFreezes(t *testing.T) {
-	b := startBroker(t, "", 0)
-	b.create(t, 3)
-	rec := newStore(t)
-	f := &freezer{}
-	cfg := scaled(b.addr, rec)
-	cfg.Dialer = &kafka.Dialer{DialFunc: f.dial}
-	l := startListener(t, cfg)
-	s := newSender(t, b.addr)
-	s.beats(t, 50)
-	rec.all(t, 10*time.Second, 50, 1)
-	eventually(t, 10*time.Second, "ready", func() bool { return l.Ready() == nil })
-	thaw := f.freeze()
-	eventually(t, 10*time.Second, "notice", func() bool { return l.Ready() != nil })
-	for range 10 {
-		s.beats(t, 50)
-	}
-	thaw()
-	rec.all(t, 15*time.Second, 50, s.n)
-	eventually(t, 15*time.Second, "ready again", func() bool { return l.Ready() == nil })
-	thaw = f.freeze()
-	defer thaw()
-	eventually(t, 10*time.Second, "notice", func() bool { return l.Ready() != nil })
-	start := time.Now()
-	l.stop(t)
-	if took := time.Since(start); took > cfg.StopTimeout+2*time.Second {
-		t.Errorf("stopping took %v with a frozen broker", took)
-	}
 }

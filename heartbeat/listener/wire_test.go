@@ -12,7 +12,6 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
@@ -405,67 +404,4 @@ func TestBrokerRestart(t *testing.T) {
 	}
 	l.stop(t)
 	reg.gapless(t)
-}
-
-// A broker that takes connections and never answers must block nothing for longer than its deadlines, also where the
-// client sets none (SASL), and the end must not wait for them.
-func TestHungBroker(t *testing.T) {
-	for name, dialer := range map[string]*kafka.Dialer{
-		"plain": {},
-		"sasl":  {SASLMechanism: plain.Mechanism{Username: "u", Password: "p"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			addr, accepted := hungBroker(t)
-			cfg := scaled(addr, newFakeRegistry())
-			cfg.Dialer = dialer
-			cfg.ReadTimeout = 300 * time.Millisecond
-			l := startListener(t, cfg)
-			eventually(t, 5*time.Second, "a group error", func() bool { return metricValue(l.met.groupErrors) >= 2 })
-			l.stop(t)
-
-			cfg.ReadTimeout, cfg.StopTimeout = 30*time.Second, 200*time.Millisecond
-			before := accepted()
-			l = startListener(t, cfg)
-			eventually(t, 5*time.Second, "a connection", func() bool { return accepted() > before })
-			start := time.Now()
-			l.stop(t)
-			if took := time.Since(start); took > 3*time.Second {
-				t.Errorf("stopping took %v", took)
-			}
-		})
-	}
-}
-
-// hungBroker accepts connections and says nothing.
-func hungBroker(t *testing.T) (addr string, accepted func() int) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	var conns []net.Conn
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			conns = append(conns, c)
-			mu.Unlock()
-		}
-	})
-	t.Cleanup(func() {
-		_ = ln.Close()
-		wg.Wait()
-		for _, c := range conns {
-			_ = c.Close()
-		}
-	})
-	return ln.Addr().String(), func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(conns)
-	}
 }

@@ -1,9 +1,11 @@
 -- +goose Up
 
 -- The same tables, columns and meanings as in ../mysql/00001_registry.sql; the comments there hold here too.
+-- A file is one transaction here. It must fail when it runs a second time (plain CREATE and ALTER, no IF NOT EXISTS): that
+-- is how two processes that migrate at once find out who was first.
 -- Times are Unix µs (UTC) unless a name says otherwise; clocks and durations are µs.
 
-CREATE TABLE IF NOT EXISTS stream (
+CREATE TABLE stream (
   part          INTEGER NOT NULL PRIMARY KEY,
   next_offset   INTEGER NOT NULL,
   log_end       INTEGER NOT NULL,
@@ -14,22 +16,22 @@ CREATE TABLE IF NOT EXISTS stream (
   updated_at    INTEGER NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS revision (
+CREATE TABLE revision (
   id INTEGER NOT NULL PRIMARY KEY,
   n  INTEGER NOT NULL
 );
 
-INSERT OR IGNORE INTO revision (id, n) VALUES (1, 0), (2, 0), (3, 0);
+INSERT INTO revision (id, n) VALUES (1, 0), (2, 0), (3, 0);
 
-CREATE TABLE IF NOT EXISTS service (
+CREATE TABLE service (
   name       TEXT    NOT NULL PRIMARY KEY,
   created_at INTEGER NOT NULL,
   emptied_at INTEGER NOT NULL,
   revision   INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS service_revision ON service (revision);
+CREATE INDEX service_revision ON service (revision);
 
-CREATE TABLE IF NOT EXISTS instance (
+CREATE TABLE instance (
   id             INTEGER NOT NULL PRIMARY KEY,
   service        TEXT    NOT NULL,
   iid            TEXT    NOT NULL,
@@ -59,9 +61,9 @@ CREATE TABLE IF NOT EXISTS instance (
   revision       INTEGER NOT NULL,
   UNIQUE (service, iid)
 );
-CREATE INDEX IF NOT EXISTS instance_revision ON instance (revision);
+CREATE INDEX instance_revision ON instance (revision);
 
-CREATE TABLE IF NOT EXISTS hot (
+CREATE TABLE hot (
   id          INTEGER NOT NULL PRIMARY KEY,
   part        INTEGER NOT NULL,
   clock       INTEGER NOT NULL,
@@ -76,36 +78,36 @@ CREATE TABLE IF NOT EXISTS hot (
   memory      INTEGER NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS address (
+CREATE TABLE address (
   addr       TEXT    NOT NULL PRIMARY KEY,
   instance   INTEGER NOT NULL,
   claimed_at INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS address_instance ON address (instance);
+CREATE INDEX address_instance ON address (instance);
 
-CREATE TABLE IF NOT EXISTS route_claim (
+CREATE TABLE route_claim (
   path       TEXT    NOT NULL PRIMARY KEY,
   service    TEXT    NOT NULL,
   claimed_at INTEGER NOT NULL,
   revision   INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS route_claim_revision ON route_claim (revision);
+CREATE INDEX route_claim_revision ON route_claim (revision);
 
-CREATE TABLE IF NOT EXISTS removal (
+CREATE TABLE removal (
   kind     TEXT    NOT NULL,
   name     TEXT    NOT NULL,
   revision INTEGER NOT NULL,
   PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS removal_revision ON removal (revision);
+CREATE INDEX removal_revision ON removal (revision);
 
-CREATE TABLE IF NOT EXISTS agent_report (
+CREATE TABLE agent_report (
   id          INTEGER NOT NULL PRIMARY KEY,
   report      TEXT    NOT NULL,
   received_at INTEGER NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS event (
+CREATE TABLE event (
   seq         INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
   happened_at INTEGER NOT NULL,
   kind        TEXT    NOT NULL,
@@ -116,10 +118,10 @@ CREATE TABLE IF NOT EXISTS event (
   detail      TEXT    NOT NULL,
   revision    INTEGER NOT NULL
 );
-CREATE INDEX IF NOT EXISTS event_instance ON event (service, iid, seq);
-CREATE INDEX IF NOT EXISTS event_time ON event (happened_at);
+CREATE INDEX event_instance ON event (service, iid, seq);
+CREATE INDEX event_time ON event (happened_at);
 
-CREATE TABLE IF NOT EXISTS rejected (
+CREATE TABLE rejected (
   part        INTEGER NOT NULL,
   log_offset  INTEGER NOT NULL,
   record_key  TEXT    NOT NULL,
@@ -130,27 +132,27 @@ CREATE TABLE IF NOT EXISTS rejected (
   PRIMARY KEY (part, log_offset)
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS rejected_count (
+CREATE TABLE rejected_count (
   part   INTEGER NOT NULL,
   reason TEXT    NOT NULL,
   n      INTEGER NOT NULL,
   PRIMARY KEY (part, reason)
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS lease (
+CREATE TABLE lease (
   name       TEXT    NOT NULL PRIMARY KEY,
   holder     TEXT    NOT NULL,
   epoch      INTEGER NOT NULL,
   expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS role_state (
+CREATE TABLE role_state (
   name       TEXT    NOT NULL PRIMARY KEY,
   value      BLOB    NOT NULL,
   updated_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS topology_version (
+CREATE TABLE topology_version (
   version    INTEGER NOT NULL PRIMARY KEY,
   epoch      INTEGER NOT NULL,
   digest     TEXT    NOT NULL,
@@ -161,10 +163,10 @@ CREATE TABLE IF NOT EXISTS topology_version (
   created_at INTEGER NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS topology_record (
+CREATE TABLE topology_record (
   record_key TEXT    NOT NULL,
   version    INTEGER NOT NULL,
   value      BLOB    NULL,
   PRIMARY KEY (record_key, version)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS topology_record_version ON topology_record (version);
+CREATE INDEX topology_record_version ON topology_record (version);

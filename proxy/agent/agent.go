@@ -36,6 +36,7 @@ type Config struct {
 	Jitter    time.Duration // before it is read again, so that not all proxies do it at once (3 s)
 	SaveEvery time.Duration // at most so often StateFile is written (10 s)
 	RetryMax  time.Duration // longest pause after errors; the first is a tenth of it (1 s)
+	MaxFetch  int           // bytes of a fetch; a larger record comes all the same, alone (16 MiB)
 
 	Logger     zerolog.Logger
 	Registerer prometheus.Registerer // nil: metrics are kept, not exposed
@@ -54,6 +55,9 @@ func (c Config) withDefaults() Config {
 	or(&c.Jitter, 3*time.Second)
 	or(&c.SaveEvery, 10*time.Second)
 	or(&c.RetryMax, time.Second)
+	if c.MaxFetch <= 0 {
+		c.MaxFetch = 16 << 20
+	}
 	if c.Dialer == nil {
 		c.Dialer = &kafka.Dialer{Timeout: c.Timeout}
 	}

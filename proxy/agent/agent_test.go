@@ -72,16 +72,33 @@ func TestManyVersionsAreOneApply(t *testing.T) {
 	for n := range 50 {
 		w.publish(config("orders", n+1))
 	}
-	a := w.start(nil)
-	a.sink.isAt(t, 50, 50)
-	if n := a.sink.count(); n != 1 {
-		t.Errorf("%d topologies applied, want the last alone", n)
+	// In one fetch, and in many.
+	for _, bytes := range []int{16 << 20, 1} {
+		a := w.start(func(c *Config) { c.MaxFetch = bytes })
+		a.sink.isAt(t, 50, 50)
+		if n := a.sink.count(); n != 1 {
+			t.Errorf("%d topologies applied with fetches of %d bytes, want the last alone", n, bytes)
+		}
 	}
 	// Half a batch of a leader that died after the last commit must not keep the agent from that commit.
 	w.version++
 	w.produce(w.changes(config("orders", 60))[0])
 	b := w.start(nil)
 	b.sink.isAt(t, 50, 50)
+}
+
+// TestBrokenLastCommit: when the newest commit can't be reproduced, an older one of the log is not put in its place.
+func TestBrokenLastCommit(t *testing.T) {
+	w := newWorld(t)
+	w.publish(config("orders", 1))
+	w.publish(config("orders", 2))
+	w.version++
+	w.produce(append(w.changes(config("orders", 3)), w.commit(func(c *topology.Commit) { c.Count++ }))...)
+	a := w.start(nil)
+	eventually(t, "the mismatch is reported", func() bool { return strings.Contains(a.Report()["last_error"], "digest") })
+	during(t, "nothing is in force", 300*time.Millisecond, func() bool { return a.sink.count() == 0 && a.Ready() != nil })
+	w.produce(w.commit(nil))
+	a.sink.isAt(t, 3, 3)
 }
 
 // TestRepeatedCommitAppliesNothing, but shows that the leader lives.
@@ -205,14 +222,14 @@ func TestBrokerRestart(t *testing.T) {
 	dir := t.TempDir()
 	port := freePort(t)
 	run := func() *kfake.Cluster {
-		c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port), kfake.DataDir(dir), kfake.SeedTopics(1, topic))
+		c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port), kfake.DataDir(dir), kfake.SeedTopics(1, "conf"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	broker := run()
-	w := &world{t: t, addr: fmt.Sprint("127.0.0.1:", port), trans: &kafka.Transport{}, records: map[string][]byte{}, epoch: 1}
+	w := &world{t: t, topic: "conf", addr: fmt.Sprint("127.0.0.1:", port), trans: &kafka.Transport{}, records: map[string][]byte{}, epoch: 1}
 	w.client = &kafka.Client{Addr: kafka.TCP(w.addr), Transport: w.trans, Timeout: 5 * time.Second}
 	t.Cleanup(w.trans.CloseIdleConnections)
 	w.publish(config("orders", 1))

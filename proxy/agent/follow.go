@@ -13,9 +13,6 @@ import (
 	"github.com/upstrand/upstrand/confgen/topology"
 )
 
-// maxFetch bounds a fetch in bytes; a broker gives a larger record all the same when it is the first.
-const maxFetch = 16 << 20
-
 // unknown as an offset: the log is to be read from its start.
 const unknown = -1
 
@@ -173,7 +170,7 @@ func (f *follower) restart() {
 // fetch takes in one fetch. It returns the number of records and the log's end.
 func (f *follower) fetch(conn *kafka.Conn) (n int, high int64, err error) {
 	_ = conn.SetDeadline(time.Now().Add(f.config.MaxWait + f.config.Timeout))
-	batch := conn.ReadBatchWith(kafka.ReadBatchConfig{MinBytes: 1, MaxBytes: maxFetch, MaxWait: f.config.MaxWait})
+	batch := conn.ReadBatchWith(kafka.ReadBatchConfig{MinBytes: 1, MaxBytes: f.config.MaxFetch, MaxWait: f.config.MaxWait})
 	high = batch.HighWaterMark()
 	for {
 		m, err := batch.ReadMessage()

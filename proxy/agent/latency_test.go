@@ -25,7 +25,7 @@ func TestCommitToApply(t *testing.T) {
 		t.Skip("measures")
 	}
 	w := newWorld(t)
-	const instances, joins = 10_000, 20
+	const instances, joins = fleetSize, 20
 	w.publish(config("orders", instances))
 	a := w.start(func(c *Config) { c.MaxWait = 250 * time.Millisecond })
 	a.sink.isAt(t, 1, instances)

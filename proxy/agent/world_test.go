@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -17,12 +18,10 @@ import (
 	"github.com/upstrand/upstrand/confgen/topology"
 )
 
-const topic = "topic_upstream_conf"
-
-// world is a broker and a leader that publishes to it.
+// world is a broker and a leader that publishes to it: an embedded one, or with UPSTRAND_TEST_KAFKA=host:port a real one.
 type world struct {
 	t       *testing.T
-	broker  *kfake.Cluster
+	topic   string
 	addr    string
 	client  *kafka.Client
 	trans   *kafka.Transport
@@ -33,37 +32,48 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
+	w := &world{t: t, addr: os.Getenv("UPSTRAND_TEST_KAFKA"), topic: fmt.Sprintf("topic_upstream_conf_%d", time.Now().UnixNano()),
+		trans: &kafka.Transport{MetadataTTL: 100 * time.Millisecond}, records: map[string][]byte{}, epoch: 1}
+	if w.addr == "" {
+		broker, err := kfake.NewCluster(kfake.NumBrokers(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(broker.Close)
+		w.addr = broker.ListenAddrs()[0]
 	}
-	w := &world{t: t, broker: broker, addr: broker.ListenAddrs()[0], trans: &kafka.Transport{}, records: map[string][]byte{}, epoch: 1}
 	w.client = &kafka.Client{Addr: kafka.TCP(w.addr), Transport: w.trans, Timeout: 5 * time.Second}
-	t.Cleanup(func() {
-		w.trans.CloseIdleConnections()
-		broker.Close()
-	})
 	w.create()
+	t.Cleanup(func() {
+		w.drop()
+		w.trans.CloseIdleConnections()
+	})
 	return w
 }
 
+// create makes the topic. After a deletion, which a real broker ends in its own time, that may take a while.
 func (w *world) create() {
 	w.t.Helper()
-	resp, err := w.client.CreateTopics(context.Background(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
-		Topic: topic, NumPartitions: 1, ReplicationFactor: 1, ConfigEntries: []kafka.ConfigEntry{{ConfigName: "cleanup.policy", ConfigValue: "compact"}},
-	}}})
-	if err != nil || resp.Errors[topic] != nil {
-		w.t.Fatal(err, resp)
+	eventually(w.t, "the topic is made", func() bool {
+		resp, err := w.client.CreateTopics(context.Background(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
+			Topic: w.topic, NumPartitions: 1, ReplicationFactor: 1, ConfigEntries: []kafka.ConfigEntry{{ConfigName: "cleanup.policy", ConfigValue: "compact"}},
+		}}})
+		return err == nil && resp.Errors[w.topic] == nil
+	})
+}
+
+func (w *world) drop() {
+	w.t.Helper()
+	resp, err := w.client.DeleteTopics(context.Background(), &kafka.DeleteTopicsRequest{Topics: []string{w.topic}})
+	if err != nil || resp.Errors[w.topic] != nil {
+		w.t.Error(err, resp)
 	}
 }
 
 // wipe deletes the topic and makes it again, empty.
 func (w *world) wipe() {
 	w.t.Helper()
-	resp, err := w.client.DeleteTopics(context.Background(), &kafka.DeleteTopicsRequest{Topics: []string{topic}})
-	if err != nil || resp.Errors[topic] != nil {
-		w.t.Fatal(err, resp)
-	}
+	w.drop()
 	w.create()
 	w.records = map[string][]byte{}
 }
@@ -132,15 +142,20 @@ func (w *world) commit(spoil func(*topology.Commit)) kafka.Record {
 
 func (w *world) produce(records ...kafka.Record) {
 	w.t.Helper()
-	if err := w.tryProduce(records...); err != nil {
-		w.t.Fatal(err)
+	var err error
+	for range 50 { // a new topic has no leader at first
+		if err = w.tryProduce(records...); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
+	w.t.Fatal(err)
 }
 
 func (w *world) tryProduce(records ...kafka.Record) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	resp, err := w.client.Produce(ctx, &kafka.ProduceRequest{Topic: topic, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...)})
+	resp, err := w.client.Produce(ctx, &kafka.ProduceRequest{Topic: w.topic, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...)})
 	if err == nil {
 		err = resp.Error
 	}
@@ -204,7 +219,7 @@ type running struct {
 func (w *world) start(set func(*Config)) *running {
 	w.t.Helper()
 	s := &sink{}
-	c := Config{Brokers: []string{w.addr}, Topic: topic, Applier: s, TopicWait: 300 * time.Millisecond, MaxWait: 50 * time.Millisecond,
+	c := Config{Brokers: []string{w.addr}, Topic: w.topic, Applier: s, TopicWait: 300 * time.Millisecond, MaxWait: 50 * time.Millisecond,
 		Reread: 200 * time.Millisecond, Jitter: 20 * time.Millisecond, SaveEvery: 50 * time.Millisecond, RetryMax: 100 * time.Millisecond, Timeout: 2 * time.Second,
 		Logger: zerolog.New(zerolog.NewTestWriter(w.t)).Level(zerolog.ErrorLevel)}
 	if set != nil {

@@ -44,6 +44,9 @@ func TestBudget(t *testing.T) {
 		if ok, _ := b.Take(ctx); ok {
 			t.Fatal("the client is gone, yet its retry got a slot")
 		}
+		for range 20 { // a share that nobody takes is over with the window
+			b.Request()
+		}
 		time.Sleep(11 * time.Second)
 		for range 5 {
 			b.Request()

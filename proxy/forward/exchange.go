@@ -11,6 +11,7 @@ import (
 
 // Exchange is one request on its way through the upstreams of its route. It belongs to one goroutine.
 type Exchange struct {
+	Name    string   // what the route leads to, for answers of our own
 	Request *Request // as it goes to backends
 	Client  Client
 	Stops   []*balance.Group // the walk: upstreams in the order in which they are tried

@@ -41,7 +41,7 @@ func RetryAfter(d time.Duration) Field {
 func (x *Exchange) fail(status int) {
 	x.out.Status, x.out.Cause = status, x.last.String()
 	x.out.Bytes = Plain(x.Client, x.Request, status, fmt.Sprintf("%d %s: %s after %s",
-		status, x.out.Upstream, describe(x.last), tries(x.out.Attempts)))
+		status, x.Name, describe(x.last), tries(x.out.Attempts)))
 }
 
 // nobody answers when the walk found no peer: 503 when it met none at all, 502 when the last try had nobody to go to.
@@ -49,12 +49,12 @@ func (x *Exchange) nobody() {
 	if x.out.Attempts > 0 {
 		x.out.Status, x.out.Cause = http.StatusBadGateway, "no_live"
 		x.out.Bytes = Plain(x.Client, x.Request, http.StatusBadGateway, fmt.Sprintf("502 %s: %s after %s, no other instance to try",
-			x.out.Upstream, describe(x.last), tries(x.out.Attempts)))
+			x.Name, describe(x.last), tries(x.out.Attempts)))
 		return
 	}
 	x.out.Status, x.out.Cause, x.out.NoPeer = http.StatusServiceUnavailable, "no_peer", true
 	x.out.Bytes = Plain(x.Client, x.Request, http.StatusServiceUnavailable,
-		fmt.Sprintf("503 %s: %s", x.out.Upstream, whyNone(x.out.Reason)), RetryAfter(x.RetryAfter))
+		fmt.Sprintf("503 %s: %s", x.Name, whyNone(x.out.Reason)), RetryAfter(x.RetryAfter))
 }
 
 func tries(n int) string {

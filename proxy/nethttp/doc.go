@@ -3,6 +3,8 @@
 //
 // It decides nothing: whether another attempt follows, and what a failure means, is said by package forward. It knows
 // no routes and no topology; a peer's pool is told when the peer is gone.
+//
+// Lock order: Pools, conn, Pool; a replay's and a gate's are taken alone.
 package nethttp
 
 import "time"

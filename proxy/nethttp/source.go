@@ -40,7 +40,7 @@ func (s *replay) Read(p []byte) (int, error) { return s.read(p, nil) }
 // read waits for bytes until stop is closed.
 func (s *replay) read(p []byte, stop <-chan struct{}) (int, error) {
 	for {
-		n, err, wait := s.next(p, stop)
+		n, wait, err := s.next(p, stop)
 		if wait == nil {
 			return n, err
 		}
@@ -54,12 +54,12 @@ func (s *replay) read(p []byte, stop <-chan struct{}) (int, error) {
 
 // next gives what is at hand, or what to wait for. A reader that was stopped gets nothing, so that it takes nothing
 // away from the one that follows a Rewind.
-func (s *replay) next(p []byte, stop <-chan struct{}) (n int, err error, wait chan struct{}) {
+func (s *replay) next(p []byte, stop <-chan struct{}) (n int, wait chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-stop:
-		return 0, errClosed, nil
+		return 0, nil, errClosed
 	default:
 	}
 	if s.at < len(s.held) {
@@ -68,16 +68,16 @@ func (s *replay) next(p []byte, stop <-chan struct{}) (n int, err error, wait ch
 		if s.at == len(s.held) {
 			err = s.end
 		}
-		return n, err, nil
+		return n, nil, err
 	}
 	if s.end != nil {
-		return 0, s.end, nil
+		return 0, nil, s.end
 	}
 	if s.ready == nil {
 		s.ready = make(chan struct{})
 		go s.fill(s.ready)
 	}
-	return 0, nil, s.ready
+	return 0, s.ready, nil
 }
 
 var chunks = sync.Pool{New: func() any { return new([16 << 10]byte) }}
@@ -87,6 +87,8 @@ func (s *replay) fill(done chan struct{}) {
 	defer chunks.Put(chunk)
 	_ = s.rc.SetReadDeadline(time.Now().Add(s.idle))
 	n, err := s.r.Body.Read(chunk[:])
+	// From here on the client may be silent for as long as the answer takes: net/http goes on listening for its end.
+	_ = s.rc.SetReadDeadline(time.Time{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || len(s.held)+n > s.limit {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A cursor is the key of the last row of a page with the kind of list that it belongs to, in base64url. Callers are
@@ -41,12 +42,12 @@ func decodeCursor(kind, cursor string) ([]string, error) {
 	if len(cursor) > maxCursor {
 		return nil, errCursor
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || !utf8.Valid(raw) {
 		return nil, errCursor
 	}
-	parts := strings.Split(strings.ToValidUTF8(string(raw), "\x00"), "\x00")
-	if parts[0] != kind || len(parts) != 1+cursorParts[kind] || encodeCursor(kind, parts[1:]...) != cursor {
+	parts := strings.Split(string(raw), "\x00")
+	if len(parts) != 1+cursorParts[kind] || encodeCursor(kind, parts[1:]...) != cursor {
 		return nil, errCursor
 	}
 	return parts[1:], nil

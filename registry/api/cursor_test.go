@@ -43,6 +43,9 @@ func TestACursorIsOfOneListOnly(t *testing.T) {
 	if _, err := decodeCursor(cursorServices, encodeCursor(cursorServices, strings.Repeat("x", maxCursor))); err == nil {
 		t.Error("a huge cursor was accepted")
 	}
+	if _, err := decodeCursor(cursorServices, encodeCursor(cursorServices, "a")+"\n"); err == nil {
+		t.Error("a cursor with more behind it was accepted")
+	}
 	if _, err := decodeCursor(cursorServices, encodeCursor(cursorServices, "\xff")); err == nil {
 		t.Error("a cursor that is not UTF-8 was accepted")
 	}

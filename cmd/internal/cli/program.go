@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -61,9 +62,13 @@ func (pr *Program) Root() *cobra.Command {
 	return pr.root
 }
 
+// keepOrder is called once: cobra keeps in a package variable whether commands are sorted. They stand in the order in which
+// a newcomer needs them.
+var keepOrder = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
+
 // SetRoot makes cmd the root, for a program that does something without a subcommand.
 func (pr *Program) SetRoot(cmd *cobra.Command) {
-	cobra.EnableCommandSorting = false
+	keepOrder()
 	cmd.SilenceErrors, cmd.SilenceUsage, cmd.Args = true, true, suggestCommand
 	// Here, so that commands without groups of their own take the environment too.
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {

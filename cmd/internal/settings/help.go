@@ -48,7 +48,7 @@ func printFlag(w io.Writer, f *pflag.Flag) {
 	}
 	usage := strings.ReplaceAll(f.Usage, "`", "")
 	var notes []string
-	if f.DefValue != "" && f.DefValue != "[]" && f.NoOptDefVal != "true" {
+	if f.DefValue != "" && f.NoOptDefVal != "true" && !isZero(f) {
 		notes = append(notes, "default "+f.DefValue)
 	}
 	if HasEnv(f) {
@@ -58,6 +58,12 @@ func printFlag(w io.Writer, f *pflag.Flag) {
 		usage += " (" + strings.Join(notes, ", ") + ")"
 	}
 	fmt.Fprintf(w, "  %s\n%s", head, wrap(usage, "        "))
+}
+
+// isZero says of flags that were not declared through a Group that their default means "not given".
+func isZero(f *pflag.Flag) bool {
+	_, ours := f.Value.(*value)
+	return !ours && (f.DefValue == "0" || f.DefValue == "0s" || f.DefValue == "[]")
 }
 
 func kindOf(f *pflag.Flag) string {

@@ -1,0 +1,9 @@
+package rig
+
+import "syscall"
+
+// attributes of every process: a group of its own keeps a Ctrl-C in the terminal away from it, since the test ends it, after it has seen
+// what it needs; and it dies with us, should we die first.
+func attributes(cred *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Credential: cred, Pdeathsig: syscall.SIGKILL}
+}

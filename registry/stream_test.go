@@ -1,0 +1,528 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+)
+
+// sighted is a beat of service/id.
+func sighted(service, id string, seq int64, addr int) *Sighting {
+	return &Sighting{
+		Service: service, ID: id, Incarnation: 1, Seq: seq, ReceivedAt: 1, Status: StatusUp,
+		Attrs:    Attrs{Scheme: "http", IP: fmt.Sprintf("10.0.%d.%d", addr>>8, addr&255), Port: 80, Weight: 1},
+		Interval: 10 * time.Second, StaleAfter: 30 * time.Second,
+	}
+}
+
+// batchOf is a caught-up batch of the given beats.
+func batchOf(st *Stream, sightings ...*Sighting) Batch {
+	from := st.State().NextOffset
+	b := Batch{From: from, Next: from + int64(len(sightings)), CaughtUp: true}
+	b.LogEnd = b.Next
+	for i, s := range sightings {
+		b.Records = append(b.Records, Record{Offset: from + int64(i), Sighting: s})
+	}
+	return b
+}
+
+// pulsed is a batch of n pulses that follow the number first.
+func pulsed(st *Stream, first, n int64) Batch {
+	from := st.State().NextOffset
+	b := Batch{From: from, Next: from + n, LogEnd: from + n, CaughtUp: true}
+	for i := range n {
+		b.Records = append(b.Records, Record{Offset: from + i, Pulse: &Pulse{Session: "s", N: first + i, Elapsed: time.Second}})
+	}
+	return b
+}
+
+func started(t testing.TB, s *Store, part int32) *Stream {
+	t.Helper()
+	st, err := s.OpenStream(context.Background(), part, fmt.Sprintf("owner of %d", part))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.State().NextOffset < 0 {
+		if err := st.Restart(context.Background(), 0, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return st
+}
+
+func mustApply(t testing.TB, st *Stream, b Batch) Result {
+	t.Helper()
+	res, err := st.Apply(context.Background(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// dump is everything that a fenced owner must not have changed.
+func dump(t *testing.T, s *Store) string {
+	t.Helper()
+	out := ""
+	for _, q := range []string{
+		`SELECT CONCAT(part, ' ', next_offset, ' ', clock, ' ', owner, ' ', updated_at) FROM stream ORDER BY part`,
+		`SELECT CONCAT(id, ' ', n) FROM revision ORDER BY id`,
+		`SELECT CONCAT(id, ' ', iid, ' ', liveness, ' ', weight, ' ', revision) FROM instance ORDER BY id`,
+		`SELECT CONCAT(id, ' ', part, ' ', clock, ' ', seq) FROM hot ORDER BY id`,
+		`SELECT CONCAT(addr, ' ', instance) FROM address ORDER BY addr`,
+		`SELECT CONCAT(seq, ' ', kind) FROM event ORDER BY seq`,
+		`SELECT CONCAT(part, ' ', log_offset) FROM rejected ORDER BY part, log_offset`,
+		`SELECT CONCAT(part, ' ', reason, ' ', n) FROM rejected_count ORDER BY part, reason`,
+	} {
+		var lines []string
+		if err := s.db.Select(&lines, q); err != nil {
+			t.Fatal(err)
+		}
+		out += fmt.Sprintln(lines)
+	}
+	return out
+}
+
+// An owner that was stopped and woken after another took over changes nothing, with anything that it can do.
+func TestFencedStreamChangesNothing(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		for name, act := range map[string]func(*Stream, Batch) error{
+			"beats": func(st *Stream, b Batch) error { _, err := st.Apply(ctx, b); return err },
+			"joins": func(st *Stream, b Batch) error {
+				b.Records[0].Sighting = sighted("orders", "new", 1, 9)
+				_, err := st.Apply(ctx, b)
+				return err
+			},
+			"rejected": func(st *Stream, b Batch) error {
+				b.Records, b.Rejected = nil, []Rejected{{Offset: b.From, Reason: "x"}}
+				_, err := st.Apply(ctx, b)
+				return err
+			},
+			"judging": func(st *Stream, _ Batch) error { _, err := st.Apply(ctx, pulsed(st, 2, 40)); return err },
+			"nothing": func(st *Stream, b Batch) error {
+				b.Records, b.Next = nil, b.From
+				_, err := st.Apply(ctx, b)
+				return err
+			},
+			"restart": func(st *Stream, _ Batch) error { return st.Restart(ctx, 7, "mine") },
+			"adopt":   func(st *Stream, _ Batch) error { return st.Adopt(ctx, 1) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				first := started(t, s, 0)
+				mustApply(t, first, batchOf(first, sighted("orders", "a", first.State().NextOffset+1, 1)))
+				mustApply(t, first, pulsed(first, 1, 1))
+				second := started(t, s, 0)
+				mustApply(t, second, batchOf(second, sighted("orders", "a", second.State().NextOffset+1, 1)))
+				before := dump(t, s)
+				for range 2 { // a fenced Stream stays fenced
+					err := act(first, batchOf(first, sighted("orders", "a", first.State().NextOffset+100, 1)))
+					if !errors.Is(err, ErrFenced) {
+						t.Errorf("the first owner got %v, want ErrFenced", err)
+					}
+				}
+				if after := dump(t, s); after != before {
+					t.Errorf("the first owner changed\n%s\ninto\n%s", before, after)
+				}
+				mustApply(t, second, batchOf(second, sighted("orders", "a", second.State().NextOffset+1, 1)))
+			})
+		}
+	})
+}
+
+// Two owners who both believe in the partition: each batch is applied once, by whoever comes first.
+func TestTwoOwnersOfOnePartition(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, s *Store) {
+		started(t, s, 0)
+		const batches, size = 40, 5
+		var mu sync.Mutex
+		var applied int
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				st := started(t, s, 0)
+				for st.State().NextOffset < batches*size {
+					from := st.State().NextOffset
+					b := batchOf(st, sighted("a", "x", from+1, 1), sighted("a", "x", from+2, 1), sighted("a", "x", from+3, 1),
+						sighted("a", "x", from+4, 1), sighted("a", "x", from+5, 1))
+					res, err := st.Apply(context.Background(), b)
+					switch {
+					case errors.Is(err, ErrFenced):
+						st = started(t, s, 0)
+					case err != nil:
+						t.Errorf("apply: %v", err)
+						return
+					default:
+						mu.Lock()
+						applied += res.Applied
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if applied != batches*size {
+			t.Errorf("%d sightings applied by both, want %d", applied, batches*size)
+		}
+	})
+}
+
+// Two partitions whose instances claim the same addresses at the same time: one owner each, and no two routable
+// instances ever share an address.
+func TestRacingClaims(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, s *Store) {
+		const addrs, rounds = 6, 25
+		var wg sync.WaitGroup
+		for part := range int32(2) {
+			st := started(t, s, part)
+			wg.Go(func() {
+				for round := range int64(rounds) {
+					var list []*Sighting
+					for a := range addrs {
+						x := sighted(fmt.Sprintf("svc%d", part), fmt.Sprintf("i%d", a), 1, a)
+						x.Incarnation = round + 1 // a new incarnation claims
+						list = append(list, x)
+					}
+					if _, err := st.Apply(context.Background(), batchOf(st, list...)); err != nil {
+						t.Errorf("partition %d: %v", part, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		checkOwners(t, s)
+		snap, err := s.Snapshot(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(snap.Instances) != addrs {
+			t.Errorf("%d routable instances at %d addresses", len(snap.Instances), addrs)
+		}
+	})
+}
+
+// checkOwners finds routable instances that do not own their address.
+func checkOwners(t *testing.T, s *Store) {
+	t.Helper()
+	var wrong []string
+	err := s.db.Select(&wrong, `SELECT CONCAT(i.service, '/', i.iid) FROM instance i
+		LEFT JOIN address a ON a.instance = i.id AND a.addr = CONCAT(i.ip, ':', i.port)
+		WHERE i.liveness IN ('live', 'unproven') AND a.addr IS NULL AND i.service NOT LIKE 'upstrand-%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(wrong) > 0 {
+		t.Errorf("routable without owning their address: %v", wrong)
+	}
+}
+
+// Four streams in which the same instances beat, each in all of them: the highest seq of each survives, whatever the order
+// in which the transactions came, and readers of Changes missed nothing.
+func TestOverlappingStreams(t *testing.T) {
+	onEach(t, Options{Attempts: 40}, func(t *testing.T, s *Store) {
+		const streams, instances, rounds = 4, 60, 30
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		folded := make(chan map[int64]Instance)
+		go follow(ctx, t, s, folded)
+		highest := make([]int64, instances)
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for part := range int32(streams) {
+			st := started(t, s, part)
+			rnd := rand.New(rand.NewPCG(uint64(part), 7))
+			wg.Go(func() {
+				for range rounds {
+					var list []*Sighting
+					for _, i := range rnd.Perm(instances)[:instances/2] {
+						mu.Lock()
+						highest[i] += 1 + rnd.Int64N(2)
+						x := sighted("svc", fmt.Sprintf("i%02d", i), highest[i], i)
+						mu.Unlock()
+						if x.Attrs.Weight = 1 + rnd.IntN(3); rnd.IntN(2) == 0 {
+							x.Attrs.Weight = 1 // half of them are steady
+						}
+						list = append(list, x)
+					}
+					if _, err := st.Apply(ctx, batchOf(st, list...)); err != nil {
+						t.Errorf("partition %d: %v", part, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for i := range instances {
+			var seq int64
+			err := s.db.Get(&seq, `SELECT h.seq FROM hot h JOIN instance i ON i.id = h.id WHERE i.iid = ?`, fmt.Sprintf("i%02d", i))
+			if err != nil || seq != highest[i] {
+				t.Errorf("i%02d stands at seq %d, sent were up to %d: %v", i, seq, highest[i], err)
+			}
+		}
+		checkOwners(t, s)
+		cancel()
+		got := <-folded
+		snap, err := s.Snapshot(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range snap.Instances {
+			if got[want.DenseID].Attrs.Weight != want.Attrs.Weight || got[want.DenseID].Revision != want.Revision {
+				t.Errorf("the follower holds %+v, the registry %+v", got[want.DenseID], want)
+			}
+		}
+	})
+}
+
+// follow folds Changes until the context ends, then once more.
+func follow(ctx context.Context, t *testing.T, s *Store, out chan<- map[int64]Instance) {
+	held := map[int64]Instance{}
+	at := int64(0)
+	for last := false; ; {
+		snap, err := s.Changes(context.Background(), at)
+		if err != nil {
+			t.Errorf("changes: %v", err)
+		}
+		for _, i := range snap.Instances {
+			held[i.DenseID] = i
+		}
+		at = snap.Revision
+		if last {
+			out <- held
+			return
+		}
+		last = ctx.Err() != nil
+	}
+}
+
+// Random logs over two partitions: at the end the registry agrees with its own invariants, and a stream that is opened
+// anew knows what the old one knew.
+func TestRandomLogs(t *testing.T) {
+	onEach(t, Options{UnprovenLimit: 20 * time.Second}, func(t *testing.T, s *Store) {
+		rnd := rand.New(rand.NewPCG(42, 1))
+		sts := []*Stream{started(t, s, 0), started(t, s, 1)}
+		pulses := []int64{0, 0}
+		seq := int64(0)
+		for range 120 {
+			p := rnd.IntN(2)
+			st := sts[p]
+			b := batchOf(st)
+			for range 1 + rnd.IntN(12) {
+				seq++
+				x := sighted([]string{"a", "b", "upstrand-proxy"}[rnd.IntN(3)], fmt.Sprint(rnd.IntN(6)), seq, rnd.IntN(8))
+				x.Incarnation = int64(rnd.IntN(3))
+				x.Interval, x.StaleAfter = time.Second, 3*time.Second
+				x.Attrs.URL = []string{"", "/x", "/y/"}[rnd.IntN(3)]
+				switch rnd.IntN(8) {
+				case 0:
+					x.Status = StatusLeaving
+				case 1:
+					x.Seq -= rnd.Int64N(20)
+				}
+				b.Records = append(b.Records, Record{Offset: b.Next, Sighting: x})
+				b.Next++
+			}
+			for range rnd.IntN(4) {
+				pulses[p]++
+				b.Records = append(b.Records, Record{Offset: b.Next, Pulse: &Pulse{Session: "s", N: pulses[p], Elapsed: time.Second}})
+				b.Next++
+			}
+			b.LogEnd = b.Next
+			for i := range b.Records {
+				if x := b.Records[i].Sighting; x != nil && x.Seq < 0 {
+					x.Seq = 0
+				}
+			}
+			mustApply(t, st, b)
+			if rnd.IntN(10) == 0 {
+				sts[p] = started(t, s, int32(p))
+			}
+			checkOwners(t, s)
+			checkIndex(t, s, st)
+		}
+		checkServices(t, s)
+	})
+}
+
+// checkIndex compares a stream's memory, after it has seen what others did, with what a new owner would read.
+func checkIndex(t *testing.T, s *Store, st *Stream) {
+	t.Helper()
+	mustSync(t, s, st)
+	fresh := started(t, s, st.part)
+	for id, want := range fresh.index.ids {
+		got := st.index.ids[id]
+		if got == nil {
+			t.Fatalf("the index lacks %s", want.name())
+		}
+		if got.Liveness != want.Liveness || got.seq != want.seq || got.clock != want.clock || got.Incarnation != want.Incarnation ||
+			!sameAttrs(&got.Attrs, &want.Attrs) || got.unprovenClock != want.unprovenClock {
+			t.Fatalf("the index holds %+v, the database %+v", got, want)
+		}
+		if got.Liveness == Live && due(got) < st.index.earliest {
+			t.Fatalf("%s is due at %d, the index looks from %d on", got.name(), due(got), st.index.earliest)
+		}
+	}
+	if len(st.index.unproven) != len(fresh.index.unproven) {
+		t.Fatalf("%d unproven in memory, %d in the database", len(st.index.unproven), len(fresh.index.unproven))
+	}
+}
+
+func mustSync(t *testing.T, s *Store, st *Stream) {
+	t.Helper()
+	// With nothing in it a batch only reads what others changed.
+	from := st.State().NextOffset
+	mustApply(t, st, Batch{From: from, Next: from, LogEnd: from})
+}
+
+func checkServices(t *testing.T, s *Store) {
+	t.Helper()
+	var wrong []string
+	err := s.db.Select(&wrong, `SELECT s.name FROM service s WHERE (s.emptied_at = 0) <>
+		(EXISTS (SELECT 1 FROM instance i WHERE i.service = s.name AND i.liveness IN ('live', 'unproven')))`)
+	if err != nil || len(wrong) > 0 {
+		t.Errorf("services that are marked wrongly: %v, %v", wrong, err)
+	}
+}
+
+func TestUnknownCommitMeansReload(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, s *Store) {
+		st := started(t, s, 0)
+		ctx, cancel := context.WithCancel(context.Background())
+		err := st.change(ctx, func(*sqlx.Tx) error { cancel(); return nil })
+		if !errors.Is(err, ErrReload) || !errors.Is(err, ErrFenced) {
+			t.Fatalf("got %v, want ErrReload", err)
+		}
+		if _, err := st.Apply(context.Background(), batchOf(st)); !errors.Is(err, ErrReload) {
+			t.Errorf("the stream goes on with %v", err)
+		}
+	})
+}
+
+type liteError struct{ code int }
+
+func (e liteError) Error() string { return "lite" }
+func (e liteError) Code() int     { return e.code }
+
+func TestRetries(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err   error
+		again bool
+	}{
+		"deadlock":        {&mysql.MySQLError{Number: 1213}, true},
+		"lock wait":       {&mysql.MySQLError{Number: 1205}, true},
+		"record changed":  {&mysql.MySQLError{Number: 1020}, true},
+		"duplicate":       {&mysql.MySQLError{Number: 1062}, false},
+		"busy":            {liteError{5}, true},
+		"busy snapshot":   {liteError{5 | 2<<8}, true},
+		"locked":          {liteError{6}, true},
+		"constraint":      {liteError{19}, false},
+		"something":       {errors.New("x"), false},
+		"wrapped":         {fmt.Errorf("write: %w", &mysql.MySQLError{Number: 1213}), true},
+		"fenced is final": {ErrFenced, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(openSQLite(t), SQLite, Options{Attempts: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls := 0
+			err = s.write(context.Background(), func(*sqlx.Tx) error { calls++; return tt.err })
+			if want := map[bool]int{true: 3, false: 1}[tt.again]; calls != want || !errors.Is(err, tt.err) {
+				t.Errorf("%d attempts, want %d: %v", calls, want, err)
+			}
+		})
+	}
+}
+
+// A batch that failed half way is applied whole the second time: memory has not moved before the commit.
+func TestApplyAfterAFailure(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, s *Store) {
+		st := started(t, s, 0)
+		mustApply(t, st, batchOf(st, sighted("orders", "a", 1, 1)))
+		if _, err := s.db.Exec(`ALTER TABLE event RENAME TO event_away`); err != nil {
+			t.Fatal(err)
+		}
+		changed := sighted("orders", "a", 3, 1)
+		changed.Attrs.Weight = 5
+		b := batchOf(st, sighted("orders", "a", 2, 1), changed, sighted("orders", "b", 1, 2))
+		if _, err := st.Apply(context.Background(), b); err == nil || errors.Is(err, ErrFenced) {
+			t.Fatalf("apply without its table: %v", err)
+		}
+		if _, err := s.db.Exec(`ALTER TABLE event_away RENAME TO event`); err != nil {
+			t.Fatal(err)
+		}
+		if res := mustApply(t, st, b); res.Applied != 3 || res.Joined != 1 || res.Revision != 2 {
+			t.Errorf("second attempt: %+v", res)
+		}
+		checkIndex(t, s, st)
+	})
+}
+
+// Steady beats of several in one batch, and again: no revision, no event, one transaction.
+func TestSteadyBeatsChangeNothing(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, s *Store) {
+		st := started(t, s, 0)
+		mustApply(t, st, batchOf(st, sighted("a", "1", 1, 1), sighted("a", "2", 1, 2)))
+		var events int
+		for seq := int64(2); seq < 20; seq += 2 {
+			res := mustApply(t, st, batchOf(st, sighted("a", "2", seq, 2), sighted("a", "1", seq, 1), sighted("a", "2", seq+1, 2)))
+			if res.Revision != 1 || res.Applied != 3 {
+				t.Fatalf("steady beats: %+v", res)
+			}
+		}
+		if err := s.db.Get(&events, `SELECT COUNT(*) FROM event WHERE kind <> ?`, EventJoined); err != nil || events != 0 {
+			t.Errorf("%d events: %v", events, err)
+		}
+	})
+}
+
+// A beat on the slow path reads the hot row locked: a steady beat of another partition, which is newer and about to be
+// committed, is not lost under it.
+func TestSlowPathWaitsForSteadyBeats(t *testing.T) {
+	s, err := Open(openMySQL(t), MySQL, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, st := context.Background(), started(t, s, 0)
+	mustApply(t, st, batchOf(st, sighted("a", "1", 1, 1)))
+	other, err := s.db.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback() }()
+	if _, err := other.Exec(`UPDATE hot SET part = 1, seq = 50 WHERE id = 1`); err != nil {
+		t.Fatal(err)
+	}
+	changed := sighted("a", "1", 10, 1)
+	changed.Attrs.Weight = 3
+	done := make(chan Result)
+	go func() {
+		res, err := st.Apply(ctx, batchOf(st, changed))
+		if err != nil {
+			t.Errorf("apply: %v", err)
+		}
+		done <- res
+	}()
+	for waiting := 0; waiting == 0; {
+		if err := s.db.Get(&waiting, `SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if res := <-done; res.Applied != 0 || res.Ignored[IgnoredReplayed] != 1 {
+		t.Errorf("an overtaken beat: %+v", res)
+	}
+	var seq int64
+	if err := s.db.Get(&seq, `SELECT seq FROM hot`); err != nil || seq != 50 {
+		t.Errorf("the row stands at seq %d, want 50: %v", seq, err)
+	}
+}
