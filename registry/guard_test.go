@@ -135,3 +135,11 @@ func TestJudgeLeavesMemoryAlone(t *testing.T) {
 		t.Errorf("memory became %+v", got)
 	}
 }
+
+func TestCourtLimit(t *testing.T) {
+	c := &court{verdicts: []verdict{doubt, keep, condemn, released, condemn}}
+	c.limit(2)
+	if want := []verdict{doubt, keep, condemn, keep, keep}; !slices.Equal(c.verdicts, want) {
+		t.Errorf("verdicts %v, want %v", c.verdicts, want)
+	}
+}

@@ -9,7 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// maxSuspects bounds how many newly silent instances one batch judges; the next batch goes on.
+// maxSuspects bounds how many newly silent instances one batch judges, and how many verdicts it carries out, so that the
+// revision lock is not held for long; the next batch goes on.
 const maxSuspects = 1000
 
 // court is the judgement of one batch: who is suspected, and what the guard decided. What it does is settled under the
@@ -78,7 +79,21 @@ func (st *Stream) suspects(ctx context.Context, tx *sqlx.Tx, b *Batch, out *outc
 	}
 	c.held = heldServices(all)
 	c.verdicts, out.memory = c.guard.judge(c.list, all, c.held, st.memory, clock)
+	c.limit(maxSuspects)
 	return c, nil
+}
+
+// limit leaves all but the first n of those who would change as they are. The newly silent come first, so only unproven
+// ones are left for later.
+func (c *court) limit(n int) {
+	for i, v := range c.verdicts {
+		if v == keep {
+			continue
+		}
+		if n--; n < 0 {
+			c.verdicts[i] = keep
+		}
+	}
 }
 
 // reviewDue reports whether the unproven ones are to be looked at again: ten times within the shortest of their limits,

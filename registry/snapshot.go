@@ -60,6 +60,9 @@ func (s *Store) Changes(ctx context.Context, since int64) (Snapshot, error) {
 		if since < forgotten || since > snap.Revision {
 			return fmt.Errorf("known are %d to %d: %w", forgotten, snap.Revision, ErrTooOld)
 		}
+		if since == snap.Revision {
+			return nil
+		}
 		if snap.Instances, err = instancesWhere(ctx, tx, `i.revision > ?`, since); err != nil {
 			return err
 		}

@@ -108,8 +108,10 @@ type Batch struct {
 
 // Result is what applying a batch did.
 type Result struct {
-	Applied  int            // sightings that moved an instance forward
-	Ignored  map[string]int // sightings that did not, by reason: replayed, lower_incarnation, left, address_taken
+	// Applied counts the sightings that moved an instance forward. One that beats into two partitions at once may be counted
+	// where its row, which has the last word, knew of a newer beat.
+	Applied  int
+	Ignored  map[string]int // sightings that did not, by reason: replayed, lower_incarnation, left, address_taken, unstorable
 	Joined   int            // instances new or revived
 	Stale    int
 	Unproven int // instances that the guard holds now, of this partition

@@ -84,8 +84,8 @@ func TestDifferences(t *testing.T) {
 }
 
 func TestSQLiteDSN(t *testing.T) {
-	got := SQLiteDSN("/tmp/a b/x?y.db")
-	if !strings.HasPrefix(got, "file:/tmp/a%20b/x%3Fy.db?") || !strings.Contains(got, "_txlock=immediate") {
+	got := SQLiteDSN("/data/a b/x?y.db")
+	if !strings.HasPrefix(got, "file:/data/a%20b/x%3Fy.db?") || !strings.Contains(got, "_txlock=immediate") {
 		t.Errorf("SQLiteDSN = %q", got)
 	}
 }

@@ -39,7 +39,9 @@ type Endpoint struct {
 
 // Transport makes connections as the broker wants them.
 func (e Endpoint) Transport() *kafka.Transport {
-	return &kafka.Transport{DialTimeout: 2 * time.Second, IdleTimeout: 5 * time.Second, TLS: e.TLS, SASL: e.SASL}
+	// What is known of topics is asked anew often: 6 s, kafka-go's default, is longer than the scaled stale limit, so that instances
+	// would fall silent for that long after a topic was made anew.
+	return &kafka.Transport{DialTimeout: 2 * time.Second, IdleTimeout: 5 * time.Second, MetadataTTL: 500 * time.Millisecond, TLS: e.TLS, SASL: e.SASL}
 }
 
 func (e Endpoint) dialer() *kafka.Dialer {

@@ -47,7 +47,8 @@ type Client interface {
 	Write([]byte) error
 	// End completes the answer.
 	End(trailer []Field) error
-	// Abort cuts an answer that was begun, so that the client can tell that it is not whole.
+	// Abort cuts the connection: the client can tell that an answer which was begun is not whole, and one that seems to be
+	// gone gets none.
 	Abort()
 	// Tunnel turns the connection over after a Head with 101. The caller closes it.
 	Tunnel() (io.ReadWriteCloser, error)

@@ -86,6 +86,7 @@ func (x *Exchange) bodiless(status int) bool {
 func (x *Exchange) lost(pass *balance.Pass) {
 	x.out.Cause = "client_gone"
 	pass.End(balance.Undone)
+	x.Client.Abort()
 }
 
 const bufferSize = 32 << 10

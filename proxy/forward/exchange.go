@@ -159,6 +159,7 @@ func (x *Exchange) once(ctx context.Context, pass *balance.Pass, peer *balance.P
 	case Drop:
 		x.out.Cause = "client_gone"
 		pass.End(d.Result)
+		x.Client.Abort()
 	default:
 		x.last = class
 		if class == PeerGone {

@@ -87,8 +87,6 @@ func (s *replay) fill(done chan struct{}) {
 	defer chunks.Put(chunk)
 	_ = s.rc.SetReadDeadline(time.Now().Add(s.idle))
 	n, err := s.r.Body.Read(chunk[:])
-	// From here on the client may be silent for as long as the answer takes: net/http goes on listening for its end.
-	_ = s.rc.SetReadDeadline(time.Time{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || len(s.held)+n > s.limit {

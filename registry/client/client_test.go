@@ -24,9 +24,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type log struct{ keys []string }
+type sink struct{ keys []string }
 
-func (l *log) Publish(_ context.Context, messages []api.Message) []error {
+func (l *sink) Publish(_ context.Context, messages []api.Message) []error {
 	for _, m := range messages {
 		l.keys = append(l.keys, string(m.Key))
 	}
@@ -38,7 +38,7 @@ func fleet(t *testing.T) (*client.Client, *sqlx.DB, *[]byte) {
 	t.Helper()
 	s, db := registrytest.SQLite(t)
 	registrytest.Fleet(t, db)
-	h, err := api.New(api.Config{Store: s, Publisher: &log{}, Now: registrytest.Now, EventPoll: time.Millisecond})
+	h, err := api.New(api.Config{Store: s, Publisher: &sink{}, Now: registrytest.Now, EventPoll: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
