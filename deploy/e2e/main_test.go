@@ -40,14 +40,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv("UPSTRAND_FULL") != "" {
 		parts, times = rig.RealParts, rig.Full()
 	}
-	// The tests mostly wait; their worlds share nothing.
 	parallel := flag.Lookup("test.parallel")
 	if parallel.Value.String() == fmt.Sprint(defaultParallel()) {
-		n := "4"
+		n := worldsAtOnce
 		if parts == rig.RealParts {
-			n = "2" // a JVM and a MariaDB in each
+			n = 2 // a JVM and a MariaDB in each
 		}
-		_ = parallel.Value.Set(n)
+		_ = parallel.Value.Set(fmt.Sprint(n))
 	}
 	dir, err := os.MkdirTemp("", "upstrand-bin")
 	if err == nil {

@@ -120,7 +120,7 @@ func (w *world) unharmed(before rig.Seen, mark int, all []*rig.Instance, dies bo
 				continue
 			}
 			if got := address(v, i.Service, i.ID); got != i.Addr {
-				w.t.Errorf("version %d (%s) has %s at %q, want %s", v.Version, v.Cause, i.Name, got, i.Addr)
+				w.t.Errorf("version %d (%s) has %s at %q, want %s; its sender: %+v, errors %v", v.Version, v.Cause, i.Name, got, i.Addr, i.Sender.Stats(), i.Errors())
 			}
 		}
 		w.t.Logf("version %d, epoch %d: %s", v.Version, v.Epoch, v.Cause)

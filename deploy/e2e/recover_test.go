@@ -64,12 +64,13 @@ func TestDatabaseRestoredFromAnOlderCopy(t *testing.T) {
 		}
 		t.Logf("version %d, epoch %d: %s", v.Version, v.Epoch, v.Cause)
 	}
-	w.agreed(10 * time.Second)
+	w.agreed()
 }
 
-// agreed waits until the registry has every proxy on the newest version with the same digest.
-func (w *world) agreed(limit time.Duration) {
+// agreed waits until the registry has every proxy on the newest version with the same digest. Proxies tell it with their beats.
+func (w *world) agreed() {
 	w.t.Helper()
+	limit := 2*times.Agent + 10*time.Second
 	api, err := w.API()
 	w.ok(err)
 	w.until(limit, "every agent has the newest version", func() error {
@@ -123,7 +124,7 @@ func TestTopologyTopicWiped(t *testing.T) {
 	if after := w.Topology.Latest(); after.Version < before.Version {
 		t.Errorf("version %d came after %d", after.Version, before.Version)
 	}
-	w.agreed(10 * time.Second)
+	w.agreed()
 	// A proxy without any memory must find everything in the new topic.
 	fresh := w.must(w.Proxy(w.ctx, "proxy-fresh"))
 	w.ok(fresh.AwaitReady(w.ctx, 20*time.Second))

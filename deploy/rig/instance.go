@@ -96,7 +96,7 @@ func (i *Instance) note(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.errs) < 20 {
-		i.errs = append(i.errs, err)
+		i.errs = append(i.errs, fmt.Errorf("%s: %w", time.Now().Format("15:04:05.000"), err))
 	}
 }
 
@@ -119,7 +119,7 @@ func (i *Instance) Acknowledged() int {
 	return i.acks
 }
 
-// Errors are the sender's, the first 20.
+// Errors are the sender's with their times, the first 20.
 func (i *Instance) Errors() []error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
