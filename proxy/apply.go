@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/upstrand/upstrand/confgen/topology"
@@ -191,10 +190,16 @@ func (p *Proxy) report(old, next *table, s *step) {
 	p.log.Info().Int64("version", next.topology.Version).Int64("epoch", next.topology.Epoch).
 		Int("upstreams", len(next.groups)).Int("routes", len(next.routes)).
 		Int("joined", s.joined).Int("left", s.left).Msg("topology applied")
-	if old != nil && slices.EqualFunc(old.problems, next.problems, func(a, b topology.Problem) bool { return a.Error() == b.Error() }) {
-		return
+	told := map[string]bool{} // by the last Apply; what stays is not told again
+	if old != nil {
+		for _, problem := range old.problems {
+			told[problem.Error()] = true
+		}
 	}
 	for _, problem := range next.problems {
+		if told[problem.Error()] {
+			continue
+		}
 		p.log.Warn().Str("problem", problem.Error()).Msg("part of the topology can't be used")
 	}
 }

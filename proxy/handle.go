@@ -40,6 +40,9 @@ type refusal struct {
 }
 
 func (p *Proxy) find(t *table, r *forward.Request) (*target, refusal) {
+	if r.Invalid != "" {
+		return nil, refusal{http.StatusBadRequest, "400 " + r.Invalid}
+	}
 	if t == nil {
 		return nil, refusal{http.StatusServiceUnavailable, "503 no topology yet"}
 	}
@@ -47,6 +50,9 @@ func (p *Proxy) find(t *table, r *forward.Request) (*target, refusal) {
 		return nil, refusal{http.StatusMethodNotAllowed, "405 CONNECT is not served"}
 	}
 	path, ok := normalise(r.Target)
+	if string(r.Method) == http.MethodOptions && string(r.Target) == "*" {
+		path, ok = []byte("/"), true // asks about the whole host
+	}
 	if !ok {
 		return nil, refusal{http.StatusBadRequest, "400 the path can't be used"}
 	}
@@ -94,7 +100,7 @@ func (p *Proxy) trusted(a netip.Addr) bool {
 
 func (p *Proxy) logAccess(r *forward.Request, service string, out *forward.Outcome, took time.Duration) {
 	e := p.config.AccessLog.Log().Bytes("method", r.Method).Bytes("host", r.Authority).Bytes("target", r.Target).
-		Stringer("client", r.Remote).Int("status", out.Status).Int64("bytes", out.Bytes).Dur("took_ms", took)
+		Stringer("client", r.Remote).Int("status", out.Status).Int64("bytes", out.Bytes).Float64("took_ms", float64(took.Microseconds())/1000)
 	if service != "" {
 		e = e.Str("service", service).Str("upstream", out.Upstream).Int("attempts", out.Attempts)
 	}

@@ -189,13 +189,17 @@ func (a *Agent) sawCommit() {
 // note sets or clears why the topic's newest is not in force, and logs a change of it.
 func (a *Agent) note(err error) {
 	a.mu.Lock()
-	before := a.problem
+	before, none := a.problem, a.applied == nil
 	a.problem = err
 	a.mu.Unlock()
 	switch {
 	case err == nil && before != nil:
 		a.log.Info().Msg("follows the topic again")
 	case err != nil && (before == nil || before.Error() != err.Error()):
+		if none {
+			a.log.Warn().Err(err).Msg("has no topology yet; answers 503 until there is one")
+			return
+		}
 		a.log.Warn().Err(err).Msg("keeps the last good topology")
 	}
 }

@@ -53,8 +53,12 @@ func writeFile(path string, t *topology.Topology) error {
 	return replaceFile(path, []byte(fileMagic+hex.EncodeToString(sum[:])+"\n"), body)
 }
 
+// newSuffix ends the name of the file that becomes the state file once it is whole. It is always the same one, so that
+// processes that were killed leave one at most; each proxy has a state file of its own.
+const newSuffix = ".new"
+
 func replaceFile(path string, parts ...[]byte) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	tmp, err := os.OpenFile(path+newSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -137,7 +141,7 @@ func (a *Agent) startFromFile(ctx context.Context) {
 		a.log.Error().Err(err).Str("file", a.config.StateFile).Msg("the last good topology on disk can't be applied")
 		return
 	}
-	a.log.Warn().Int64("version", t.Version).Int64("epoch", t.Epoch).Dur("age_ms", time.Since(t.At)).
+	a.log.Warn().Int64("version", t.Version).Int64("epoch", t.Epoch).Int64("age_ms", time.Since(t.At).Milliseconds()).
 		Msg("the topic does not answer: serving the last good topology from disk")
 }
 

@@ -21,6 +21,9 @@ type Request struct {
 	Body      Source // nil without a body
 	Remote    netip.Addr
 	Secure    bool // came over TLS
+	// Invalid says why it is no proper request all the same, for the client to read; such a one is answered with 400 and
+	// goes nowhere. Empty: it is one.
+	Invalid string
 }
 
 // Source is a stream of body bytes. It belongs to one reader at a time.
@@ -83,7 +86,7 @@ type Opener interface {
 	Open(ctx context.Context, peer *balance.Peer, fresh bool) Backend
 }
 
-// Handler serves one request and has given its answer when it returns. Ctx ends when the client is gone.
+// Handler serves one request and has given its answer when it returns; without a Head the client is cut off. Ctx ends when the client is gone.
 type Handler interface {
 	Handle(ctx context.Context, r *Request, c Client)
 }

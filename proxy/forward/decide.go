@@ -64,7 +64,7 @@ func Decide(a Attempt, p *Policy) Decision {
 		return Decision{Action: NextPeer, Result: balance.Undone}
 	case a.Class == PeerGone:
 		return Decision{Action: Fail, Result: balance.Undone, Status: 502}
-	case a.Class == ClientBody:
+	case a.Class == ClientBody, a.Class == BadRequest:
 		return Decision{Action: Fail, Result: balance.Undone, Status: 400}
 	case failure && a.Sent.Unread && a.Replayable && !a.Redone:
 		return Decision{Action: SamePeer, Result: balance.Undone}

@@ -38,6 +38,7 @@ func TestDecide(t *testing.T) {
 		{"peer gone", with(func(a *Attempt) { a.Class, a.Sent = PeerGone, Progress{} }), derived, NextPeer, balance.Undone, 0},
 		{"peer gone, no budget and no time", with(func(a *Attempt) { a.Class, a.NoBudget, a.Elapsed, a.Tries = PeerGone, true, time.Hour, 1 }), derived, NextPeer, balance.Undone, 0},
 		{"peer gone, body not held", with(func(a *Attempt) { a.Class, a.Replayable = PeerGone, false }), derived, Fail, balance.Undone, 502},
+		{"the request can't be sent", with(func(a *Attempt) { a.Class, a.Sent = BadRequest, Progress{} }), derived, Fail, balance.Undone, 400},
 		{"client's body broken", with(func(a *Attempt) { a.Class = ClientBody }), derived, Fail, balance.Undone, 400},
 
 		{"error", with(func(a *Attempt) { a.Class = OnError }), derived, NextPeer, balance.Broken, 0},

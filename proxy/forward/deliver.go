@@ -75,7 +75,7 @@ func (x *Exchange) deliver(b Backend, pass *balance.Pass, a *answer) {
 		x.lost(pass)
 		return
 	}
-	x.copyBody(b.Body(), pass)
+	x.copyBody(b.Body(), pass, optionsOf(a.fields))
 }
 
 func (x *Exchange) bodiless(status int) bool {
@@ -95,7 +95,7 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // copyBody passes the body on as it comes. The attempt ends before the write that completes the answer: else the
 // client's next request could still see it open.
-func (x *Exchange) copyBody(body Source, pass *balance.Pass) {
+func (x *Exchange) copyBody(body Source, pass *balance.Pass, head options) {
 	buf := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buf)
 	for {
@@ -114,7 +114,7 @@ func (x *Exchange) copyBody(body Source, pass *balance.Pass) {
 			continue
 		}
 		if errors.Is(err, io.EOF) {
-			if x.Client.End(body.Trailer()) != nil {
+			if x.Client.End(trailers(body.Trailer(), head.pass)) != nil {
 				x.out.Cause = "client_gone"
 			}
 			return
@@ -130,7 +130,7 @@ var errUnasked = errors.New("the backend changed protocols without being asked")
 // tunnel passes bytes both ways after 101 until either side ends. The attempt is open as long as the tunnel.
 func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer) {
 	proto := upgradeOf(a.fields)
-	if proto == nil || upgradeOf(x.Request.Fields) == nil {
+	if proto == nil || !hasToken(upgradeOf(x.Request.Fields), proto) {
 		x.out.Err = &Error{Class: OnInvalidHeader, Err: errUnasked}
 		pass.End(balance.Broken)
 		x.last = OnInvalidHeader

@@ -3,6 +3,13 @@
 // must not travel from hop to hop, and the order of things: an attempt ends when the last byte of the answer is read,
 // before the write that completes the client's answer.
 //
+// Who asks is told to backends in X-Forwarded-For, -Proto and -Host, always written here: the client's address, scheme and
+// Host. From a client that the caller trusts to be a proxy, -For is continued, and -Proto and -Host are kept. From any
+// other, what it says in those, in any other X-Forwarded-*, in Forwarded or in X-Real-IP does not reach a backend. From
+// nobody a field with an underscore in its name does: many backends take X_Forwarded_For for X-Forwarded-For. The same
+// holds for fields after the body. Nothing else is dropped: a backend must not believe fields of its own invention from
+// clients (say True-Client-IP) without a proxy in front that sets them.
+//
 // It meets the wire at a boundary of four types (Request, Source, Client, Backend), behind which any HTTP engine can
 // stand. It opens no connection, parses no bytes, holds no routing table and imports no engine.
 package forward

@@ -29,7 +29,8 @@ type Exchange struct {
 	first   int64 // when the first attempt began, 0 before
 	held    bool  // a slot of Budget
 	renewed bool
-	last    Class // of the last failed attempt
+	last    Class          // of the last failed attempt
+	none    balance.Reason // the most telling of why a stop gave nobody
 	out     Outcome
 }
 
@@ -42,7 +43,7 @@ type Outcome struct {
 	Attempts int
 	Cause    string         // empty when a backend's answer went through whole; else a bounded code
 	NoPeer   bool           // the walk met nobody to send to
-	Reason   balance.Reason // why nobody could be given, when the last pick found none
+	Reason   balance.Reason // the most telling of why nobody could be given, when the last pick found none
 	Err      error          // of the last attempt, nil when it answered
 }
 
@@ -84,7 +85,7 @@ func (x *Exchange) renew() bool {
 		return false
 	}
 	x.renewed = true
-	x.Stops, x.at = stops, 0
+	x.Stops, x.at, x.none = stops, 0, balance.Eligible
 	return true
 }
 
@@ -96,7 +97,8 @@ func (x *Exchange) through(ctx context.Context, group *balance.Group) bool {
 	for {
 		peer, why := pass.Pick()
 		if peer == nil {
-			x.out.Reason = why
+			x.none = max(x.none, why)
+			x.out.Reason = x.none
 			return false
 		}
 		x.out.Reason = balance.Eligible

@@ -136,7 +136,7 @@ func (h *heldBody) Rewind() error {
 	return nil
 }
 
-// groups makes upstreams of "name: peer peer".
+// groups makes upstreams of "name: peer peer"; a peer that begins with ~ is draining.
 func groups(t *testing.T, lines ...string) []*balance.Group {
 	t.Helper()
 	var out []*balance.Group
@@ -144,7 +144,8 @@ func groups(t *testing.T, lines ...string) []*balance.Group {
 		name, ids, _ := strings.Cut(l, ":")
 		var servers []balance.Server
 		for _, id := range strings.Fields(ids) {
-			servers = append(servers, balance.Server{Key: balance.Key{ID: id}, MaxFails: 1, FailTimeout: 10 * time.Second})
+			id, drain := strings.CutPrefix(id, "~")
+			servers = append(servers, balance.Server{Key: balance.Key{ID: id}, MaxFails: 1, FailTimeout: 10 * time.Second, Drain: drain})
 		}
 		g, err := balance.NewGroup(name, func() int64 { return 1_800_000_000e9 }, servers, nil)
 		if err != nil {
@@ -179,6 +180,7 @@ func TestExchange(t *testing.T) {
 			want: "a, b, c, e, head 200, from e, end"},
 		{name: "an empty stop is passed", stops: []string{"u:", "v: c"}, want: "c, head 200, from c, end"},
 		{name: "nobody at all", stops: []string{"u:", "v:"}, want: "head 503 retry-after 7, 503 u: no live instance, end", cause: "no_peer"},
+		{name: "nobody but draining ones", stops: []string{"u: ~a ~b", "v:"}, want: "head 503 retry-after 7, 503 u: only draining instances are left, end", cause: "no_peer"},
 		{name: "all fail", stops: []string{"u: a b"}, plays: map[string]string{"a": "close", "b": "close"},
 			want: "a, b, head 502, 502 u: connection failed after 2 tries, end", cause: "error"},
 		{name: "POST sent does not go to the next stop", stops: []string{"u: a", "v: b"}, plays: map[string]string{"a": "close"}, method: "POST",

@@ -72,6 +72,8 @@ func describe(c Class) string {
 		return "invalid answer"
 	case ClientBody:
 		return "the request's body could not be read"
+	case BadRequest:
+		return "the request can't be passed on"
 	case PeerGone:
 		return "the instance left"
 	case OnError:
@@ -86,6 +88,10 @@ func whyNone(r balance.Reason) string {
 		return "all instances failed lately"
 	case balance.Full:
 		return "all instances are at their connection limit"
+	case balance.Draining:
+		return "only draining instances are left"
+	case balance.Down:
+		return "all servers are declared down"
 	}
 	return "no live instance"
 }

@@ -23,13 +23,15 @@ const (
 	PeerGone
 	// ClientBody: the request's body could not be read from the client. Never listed.
 	ClientBody
+	// BadRequest: the engine can't send the request, and tried nothing. Never listed.
+	BadRequest
 )
 
 var classNames = map[Class]string{
 	OnError: "error", OnTimeout: "timeout", OnInvalidHeader: "invalid_header",
 	OnHTTP403: "http_403", OnHTTP404: "http_404", OnHTTP429: "http_429",
 	OnHTTP500: "http_500", OnHTTP502: "http_502", OnHTTP503: "http_503", OnHTTP504: "http_504",
-	PeerGone: "peer_gone", ClientBody: "client_body",
+	PeerGone: "peer_gone", ClientBody: "client_body", BadRequest: "bad_request",
 }
 
 // String is nginx's word for a single class.

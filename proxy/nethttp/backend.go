@@ -42,6 +42,7 @@ type attempt struct {
 	next      int // of informs
 	timer     *time.Timer
 	wire      *conn
+	asked     bool // for a connection
 	connected bool
 	failed    bool
 	answering atomic.Bool // the first byte of an answer came
@@ -64,11 +65,8 @@ func (a *attempt) Send(r *forward.Request) error {
 	if a.fresh {
 		a.pool.closeIdle()
 	}
-	req, err := a.build(r)
-	if err != nil {
-		return &forward.Error{Class: forward.OnError, Err: err}
-	}
-	a.response, err = a.pool.roundTripper().RoundTrip(req)
+	var err error
+	a.response, err = a.pool.roundTripper().RoundTrip(a.build(r))
 	if err != nil {
 		a.failed = true
 		return a.classify(err)
@@ -79,7 +77,7 @@ func (a *attempt) Send(r *forward.Request) error {
 	return nil
 }
 
-func (a *attempt) build(r *forward.Request) (*http.Request, error) {
+func (a *attempt) build(r *forward.Request) *http.Request {
 	req := &http.Request{
 		Method: string(r.Method), URL: targetURL(a.peer, string(r.Target)), Host: string(r.Authority),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: make(http.Header, len(r.Fields)+1),
@@ -100,7 +98,7 @@ func (a *attempt) build(r *forward.Request) (*http.Request, error) {
 		a.gate = newGate(r.Body, req.Trailer)
 		req.Body, req.ContentLength = a.gate, r.Length
 	}
-	return req.WithContext(httptrace.WithClientTrace(a.ctx, a.trace(r))), nil
+	return req.WithContext(httptrace.WithClientTrace(a.ctx, a.trace(r)))
 }
 
 // targetURL makes net/http write the target as it came.
@@ -121,6 +119,7 @@ func targetURL(p *balance.Peer, target string) *url.URL {
 func (a *attempt) trace(r *forward.Request) *httptrace.ClientTrace {
 	repeats := r.Body == nil && (string(r.Method) == http.MethodGet || string(r.Method) == http.MethodHead)
 	return &httptrace.ClientTrace{
+		GetConn: func(string) { a.asked = true },
 		GotConn: func(info httptrace.GotConnInfo) {
 			a.connected = true
 			a.wire = nil
@@ -158,6 +157,9 @@ func (a *attempt) classify(err error) error {
 		class = forward.PeerGone
 	case a.gate != nil && a.gate.failed() != nil:
 		class = forward.ClientBody
+	case !a.asked && a.ctx.Err() == nil:
+		// net/http found something wrong with the request itself.
+		class = forward.BadRequest
 	case errors.As(err, &timeout) && timeout.Timeout():
 		class = forward.OnTimeout
 	case a.answering.Load() && !cutOff(err):

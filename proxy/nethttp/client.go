@@ -17,8 +17,11 @@ type client struct {
 	server *Server
 	w      http.ResponseWriter
 	rc     *http.ResponseController
+	body   *replay // the request's; nil: none
+	last   bool    // no other request is taken from this connection
 
 	left    int64 // of the declared length; negative: unknown
+	headed  bool  // an answer was begun
 	aborted bool
 	taken   bool // the connection became a tunnel
 	change  []forward.Field
@@ -44,6 +47,12 @@ func (c *client) Head(status int, fields []forward.Field, length int64) error {
 	if _, has := h["Content-Type"]; !has {
 		h["Content-Type"] = nil // keeps net/http from guessing one
 	}
+	if c.last || c.body != nil && !c.body.whole() {
+		// What is still to come of the body, or could not be understood, must not be taken for a request. net/http leaves
+		// that to us, since EnableFullDuplex.
+		h.Set("Connection", "close")
+	}
+	c.headed = true
 	c.left = length
 	c.w.WriteHeader(status)
 	if length < 0 && status != http.StatusNoContent && status != http.StatusNotModified {
@@ -69,6 +78,7 @@ func (c *client) Write(b []byte) error {
 func (c *client) End(trailer []forward.Field) error {
 	c.stamp()
 	h := c.w.Header()
+	clear(h) // net/http would send the head's values of announced names once more
 	for _, f := range trailer {
 		h.Add(http.TrailerPrefix+string(f.Name), string(f.Value))
 	}
@@ -77,10 +87,34 @@ func (c *client) End(trailer []forward.Field) error {
 
 func (c *client) Abort() { c.aborted = true }
 
+// rest is how long what remains of a body is read after the answer, so that the client gets to see that before its
+// connection is reset.
+const rest = time.Second
+
+// settle is done with the client's connection however the handler ended, and before net/http is: that reads what
+// remains of the body first, for as long as the client likes.
+func (c *client) settle() {
+	if c.body == nil || c.taken {
+		return
+	}
+	c.body.finish()
+	if c.body.whole() {
+		return
+	}
+	wait := min(c.server.settings.ClientBody, rest)
+	if c.aborted || !c.headed {
+		wait = 0
+	}
+	_ = c.rc.SetReadDeadline(time.Now().Add(wait))
+}
+
 // stamp gives the client another while to take what is written next.
 func (c *client) stamp() { _ = c.rc.SetWriteDeadline(time.Now().Add(c.server.settings.ClientSend)) }
 
 func (c *client) Tunnel() (io.ReadWriteCloser, error) {
+	if c.body != nil {
+		return nil, errBodyFirst
+	}
 	raw, buffered, err := c.rc.Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("take over the client's connection: %w", err)
@@ -135,4 +169,7 @@ func (t *tunnel) Close() error {
 	return t.Conn.Close()
 }
 
-var errShutDown = errors.New("the proxy shuts down")
+var (
+	errShutDown  = errors.New("the proxy shuts down")
+	errBodyFirst = errors.New("a request with a body can't become a tunnel")
+)

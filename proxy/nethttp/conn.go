@@ -1,9 +1,12 @@
 package nethttp
 
 import (
+	"errors"
+	"io"
 	"net"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -15,18 +18,46 @@ type conn struct {
 	pool *Pool
 	send time.Duration
 
+	use   sync.RWMutex // held for reading while a read or write runs
+	ended atomic.Bool  // the peer closed its side in order
+	reset atomic.Bool
+
 	mu     sync.Mutex
 	body   *gate // of the request that is being sent
 	closed bool
 	marked bool
 	mark   uint64 // bytes acknowledged at the mark
-	known  bool   // both ends of the comparison were read
+	known  bool   // final was read
 	final  uint64 // bytes acknowledged when it was closed
 }
 
 func (c *conn) Write(b []byte) (int, error) {
 	_ = c.SetWriteDeadline(time.Now().Add(c.send))
-	return c.Conn.Write(b)
+	c.use.RLock()
+	defer c.use.RUnlock()
+	n, err := c.Conn.Write(b)
+	c.note(err)
+	return n, err
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	c.use.RLock()
+	defer c.use.RUnlock()
+	n, err := c.Conn.Read(b)
+	c.note(err)
+	return n, err
+}
+
+// note remembers how the connection ended. EPIPE is what the kernel gives instead of ECONNRESET when the peer had closed
+// its side before.
+func (c *conn) note(err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.ECONNRESET):
+		c.reset.Store(true)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE):
+		c.ended.Store(true)
+	}
 }
 
 func (c *conn) Close() error {
@@ -66,19 +97,18 @@ func (c *conn) remember() {
 	}
 }
 
-// unread reports whether it is proven that nothing written since the mark was taken in by the peer's host. That the
-// connection ended, or was reset, is no proof: the peer may have read the request before.
+// unread reports whether it is proven that nothing written since the mark was taken in by the peer's host, and closes the
+// connection. The proof is an orderly close (a FIN, which acknowledges all that came before it) that acknowledged
+// nothing of it. A reset is none, nor is silence: an application may read, act and die before its host acknowledges
+// anything, and what a reset acknowledges is not counted by the kernel.
 func (c *conn) unread() bool {
+	_ = c.Close()
+	c.use.Lock() // reads and writes end with the connection: what they met is known now
+	ended := c.ended.Load() && !c.reset.Load()
+	c.use.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.marked {
-		return false
-	}
-	if !c.closed {
-		now, ok := c.acknowledged()
-		return ok && now == c.mark
-	}
-	return c.known && c.final == c.mark
+	return ended && c.marked && c.known && c.final == c.mark
 }
 
 func (c *conn) acknowledged() (uint64, bool) {

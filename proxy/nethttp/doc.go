@@ -19,7 +19,7 @@ type Settings struct {
 	PeerHeader   int64         // bytes of an answer's head (256 KiB)
 	Drain        time.Duration // a peer that left may end its answers and tunnels for so long (30 s)
 	ClientHeader time.Duration // for a client to send the whole head of a request (60 s)
-	ClientBody   time.Duration // without a byte of the body from the client (60 s)
+	ClientBody   time.Duration // without a byte of the body from the client, who is cut off then (60 s)
 	ClientSend   time.Duration // without the client taking a byte (60 s)
 	ClientIdle   time.Duration // a client's connection is kept unused for so long (75 s)
 	ClientMax    int           // bytes of a request's head (64 KiB)

@@ -127,6 +127,20 @@ func TestClasses(t *testing.T) {
 	}
 }
 
+// TestUnsendableRequest: what net/http refuses to send is not the peer's fault, which is not even connected to.
+func TestUnsendableRequest(t *testing.T) {
+	ps := NewPools(Settings{}, nil)
+	defer ps.Close()
+	p, _ := peerAt(t, ps, PoolKey{Server: "a", Scheme: "http", Addr: listen(t, nil)})
+	r := get()
+	r.Fields = []forward.Field{{Name: []byte("a b"), Value: []byte("c")}}
+	b := ps.Open(t.Context(), p, false)
+	defer b.Close()
+	if err := b.Send(r); classOf(t, err) != forward.BadRequest || b.Sent().Sent {
+		t.Errorf("%v, %+v", err, b.Sent())
+	}
+}
+
 // listen is an address where each connection is spoken to; nil: nothing listens.
 func listen(t *testing.T, speak func(net.Conn)) string {
 	t.Helper()

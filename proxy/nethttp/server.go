@@ -6,8 +6,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"sync"
 
 	"github.com/upstrand/upstrand/proxy/forward"
@@ -37,7 +35,7 @@ func NewServer(s Settings, h forward.Handler, errors *log.Logger) *Server {
 		MaxHeaderBytes:    srv.settings.ClientMax,
 		ErrorLog:          errors,
 		Protocols:         only1,
-		// OPTIONS * is the backends' to answer.
+		// OPTIONS * is for the backends of the host's root.
 		DisableGeneralOptionsHandler: true,
 	}
 	return srv
@@ -123,57 +121,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c := &client{server: s, w: w, rc: http.NewResponseController(w)}
 	c.stamp() // also for a 100 that net/http writes by itself
 	req, body := s.request(r, c.rc)
+	c.body = body
+	// net/http drops a Content-Length beside Transfer-Encoding without a word, so that every chunked request may be one
+	// that somebody before us ended elsewhere: what follows it is never taken for a request.
+	c.last = req.Length < 0 || req.Invalid != ""
+	defer c.settle()
 	s.handler.Handle(r.Context(), req, c)
-	if c.aborted {
+	if !c.taken && (c.aborted || !c.headed) { // without a head net/http would make up a 200
 		panic(http.ErrAbortHandler)
 	}
-	if body != nil && !c.taken {
-		body.finish()
-	}
-}
-
-func (s *Server) request(r *http.Request, rc *http.ResponseController) (*forward.Request, *replay) {
-	req := &forward.Request{
-		Method:    []byte(r.Method),
-		Authority: []byte(r.Host),
-		Target:    []byte(originForm(r.RequestURI)),
-		Fields:    append(fieldsOf(r.Header), announced(r.Trailer)...),
-		Length:    r.ContentLength,
-		Remote:    remote(r.RemoteAddr),
-		Secure:    r.TLS != nil,
-	}
-	if r.ContentLength == 0 {
-		return req, nil
-	}
-	// An answer may begin before the body has ended; without this net/http would read the rest of it first.
-	_ = rc.EnableFullDuplex()
-	body := &replay{r: r, rc: rc, idle: s.settings.ClientBody, limit: s.settings.Replay}
-	req.Body = body
-	return req, body
-}
-
-// originForm takes the authority out of a target that a client sent as to a forward proxy.
-func originForm(target string) string {
-	if strings.HasPrefix(target, "/") {
-		return target
-	}
-	_, rest, ok := strings.Cut(target, "://")
-	if !ok {
-		return target
-	}
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		if rest[i] == '?' {
-			return "/" + rest[i:]
-		}
-		return rest[i:]
-	}
-	return "/"
-}
-
-func remote(addr string) netip.Addr {
-	ap, err := netip.ParseAddrPort(addr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ap.Addr().Unmap().WithZone("")
 }

@@ -2,6 +2,7 @@ package nethttp
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -86,7 +87,7 @@ func (s *replay) fill(done chan struct{}) {
 	chunk := chunks.Get().(*[16 << 10]byte)
 	defer chunks.Put(chunk)
 	_ = s.rc.SetReadDeadline(time.Now().Add(s.idle))
-	n, err := s.r.Body.Read(chunk[:])
+	n, err := readBody(s.r.Body, chunk[:])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || len(s.held)+n > s.limit {
@@ -98,6 +99,24 @@ func (s *replay) fill(done chan struct{}) {
 	s.end = err
 	s.ready = nil
 	close(done)
+}
+
+// readBody turns a panic of net/http, which it has for reads that it believes impossible, into an error: nothing else
+// could catch it here, and one request must not end the process.
+func readBody(body io.Reader, p []byte) (n int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			n, err = 0, fmt.Errorf("read the request's body: %v", v)
+		}
+	}()
+	return body.Read(p)
+}
+
+// whole tells whether the body was read to its proper end.
+func (s *replay) whole() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Is(s.end, io.EOF)
 }
 
 // Trailer is what the client sent after the body.

@@ -123,6 +123,32 @@ func TestClientsErrorIsTold(t *testing.T) {
 	}
 }
 
+type panics struct{ io.Reader }
+
+func (panics) Close() error             { return nil }
+func (panics) Read([]byte) (int, error) { panic("no reading after hijack") }
+
+// TestPanicInABodyIsAnError: it comes up in a goroutine where nothing else would catch it.
+func TestPanicInABodyIsAnError(t *testing.T) {
+	s, _ := upload(t, 100)
+	s.r.Body = panics{}
+	if _, err := io.ReadAll(s); err == nil || !strings.Contains(err.Error(), "after hijack") || s.whole() {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAuthority(t *testing.T) {
+	for s, want := range map[string]bool{
+		"shop": true, "Shop.example.:8080": true, "10.0.0.1:80": true, "[::1]": true, "[::1]:80": true, "a_b": true, "shop:": true, "xn--a%20": true,
+		"a<b": false, "a b": false, "a/b": false, "a@b": false, ":80": false, "a:b": false, "a:1:2": false, "[::1": false, "[a]": false, "[::1]80": false,
+		"[1.2.3.4]": false, "[fe80::1%eth0]": false, "\xff": false, "a\\b": false, "a?b": false, "a\"b": false,
+	} {
+		if validAuthority(s) != want {
+			t.Errorf("%q: %v", s, !want)
+		}
+	}
+}
+
 func TestOriginForm(t *testing.T) {
 	for in, want := range map[string]string{
 		"/a?b": "/a?b", "//a": "//a", "http://h/a?b": "/a?b", "http://h": "/", "http://h?q": "/?q", "*": "*", "HTTP://h:1/x://y": "/x://y",

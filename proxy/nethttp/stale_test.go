@@ -50,25 +50,34 @@ func (l *lateNews) again() {
 }
 
 // TestUnreadIsProven: a request that goes over a kept connection which the peer has closed is known not to have been
-// read; one whose peer read it and then closed is not.
+// read; one whose peer read of it and then closed is not, nor is one whose connection was reset.
 func TestUnreadIsProven(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("what was acknowledged is known on Linux only")
 	}
 	for name, tc := range map[string]struct {
-		reads  bool // the second request, before the close
+		reads  int // bytes of the second request, before the close
+		reset  bool
 		unread bool
-	}{"closed before": {false, true}, "read, then closed": {true, false}} {
+	}{
+		"closed before":          {0, false, true},
+		"read, then closed":      {4096, false, false},
+		"read in part and reset": {20, false, false}, // what the host acknowledged by then is not known
+		"read, then reset":       {4096, true, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			armed, closed := make(chan struct{}), make(chan struct{})
 			addr := listen(t, func(c net.Conn) {
 				buf := make([]byte, 4096)
 				_, _ = c.Read(buf)
 				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-				if tc.reads {
-					_, _ = c.Read(buf)
+				if tc.reads > 0 {
+					_, _ = c.Read(buf[:tc.reads])
 				}
 				<-armed
+				if tc.reset {
+					_ = c.(*net.TCPConn).SetLinger(0)
+				}
 				_ = c.Close()
 				close(closed)
 			})
@@ -94,7 +103,7 @@ func TestUnreadIsProven(t *testing.T) {
 			b.Close()
 			late.again()
 			close(armed)
-			if !tc.reads {
+			if tc.reads == 0 {
 				<-closed
 			}
 			b = ps.Open(t.Context(), p, false)
