@@ -44,13 +44,13 @@ type Note struct {
 
 // The kinds of notes.
 const (
-	NoteDeclaredWins = "declared_wins"     // a derived upstream, upstrand or route gave way to a declared one
-	NoteBadInstance  = "instance_refused"  // an instance that can't be published as it is
-	NoteBadRoute     = "route_refused"     // a claim whose path can't be published
-	NotePathTaken    = "route_path_taken"  // two claims that come to the same path: the older one has it
-	NoteBadService   = "service_refused"   // a service that can't be published as it is
-	NoteRestored     = "database_restored" // the topic or an agent is ahead of the database
-	NoteResumed      = "publishing_resumed"
+	NoteDeclaredWins = registry.EventDeclaredWins    // a derived upstream, upstrand or route gave way to a declared one
+	NoteBadInstance  = registry.EventInstanceRefused // an instance that can't be published as it is
+	NoteBadRoute     = registry.EventRouteRefused    // a claim whose path can't be published
+	NotePathTaken    = registry.EventPathTaken       // two claims that come to the same path: the older one has it
+	NoteBadService   = registry.EventServiceRefused  // a service that can't be published as it is
+	NoteRestored     = registry.EventRestored        // the topic or an agent is ahead of the database
+	NoteResumed      = registry.EventResumed
 )
 
 // Build derives the topology. It is pure: the same input, in whatever order, gives the same output.

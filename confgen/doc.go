@@ -15,10 +15,12 @@
 // # Invariants
 //
 //   - The database's newest version is written before the topic's. A topic or an agent that is ahead of it means that the
-//     database was restored: nothing is published until the stream clocks prove that the dead have been noticed.
+//     database was restored: nothing is published until the stream clocks prove that the dead have been noticed. For
+//     agents alone that is so once in a leadership, unless the database is seen to go back: a report is but a beat.
 //   - A commit follows its records: in the same batch, or after all of them were acknowledged.
 //   - (epoch, version) of what a leader writes is never below anything that it has seen in the database, on the topic or
-//     in a report of an agent. Versions never go back.
+//     in a plausible report of an agent. Versions never go back. A record whose numbers are above topology.MaxCount is
+//     damage, as one without any: readers ignore it, the leader writes over it.
 //   - Nothing is written once the holder's own clock, counted from before the last renewal, says that the lease may be
 //     over. What a paused leader had under way can still arrive: readers ignore it by its pair, the next leader repairs it.
 //

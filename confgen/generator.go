@@ -22,7 +22,8 @@ type Source interface {
 }
 
 // Leases hands out the lead. Every method but AcquireLease gives registry.ErrFenced when the lease is no longer the
-// caller's or has expired by the database's clock.
+// caller's or has expired by the database's clock. An AcquireLease that is not ok names the Holder that is in the way, as
+// far as it is known.
 type Leases interface {
 	AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (registry.Lease, bool, error)
 	RenewLease(ctx context.Context, l registry.Lease) error
@@ -86,6 +87,7 @@ type Config struct {
 	AgentInterval     time.Duration // 5 s: how often agents' reports are looked at
 	AuditInterval     time.Duration // 5 min: how often the whole topic is read again and compared
 	HousekeepInterval time.Duration // 1 min
+	StuckAfter        time.Duration // 1 min: a leader that fails to store or publish for longer is not ready
 	KafkaTimeout      time.Duration // 5 s: of one read of what is new, or append; an append never outlasts the lease
 	DatabaseTimeout   time.Duration // 5 s: of one call; what reads all there is may take twelve times as long, as with Kafka
 	KeepVersions      int           // 1000: versions kept in the registry
@@ -123,6 +125,7 @@ func (c *Config) fill() error {
 		{"AgentInterval", &c.AgentInterval, 5 * time.Second},
 		{"AuditInterval", &c.AuditInterval, 5 * time.Minute},
 		{"HousekeepInterval", &c.HousekeepInterval, time.Minute},
+		{"StuckAfter", &c.StuckAfter, time.Minute},
 		{"KafkaTimeout", &c.KafkaTimeout, 5 * time.Second},
 		{"DatabaseTimeout", &c.DatabaseTimeout, 5 * time.Second},
 	} {
@@ -144,6 +147,7 @@ type Generator struct {
 	log     zerolog.Logger
 	metrics *metrics
 	state   *state
+	asking  *troubles // of asking for the lead; Run's own
 }
 
 // New checks the settings. It starts nothing.
@@ -157,7 +161,7 @@ func New(cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	log := cfg.Logger.With().Str("holder", cfg.Holder).Logger()
-	return &Generator{cfg: cfg, log: log, metrics: m, state: s}, nil
+	return &Generator{cfg: cfg, log: log, metrics: m, state: s, asking: newTroubles(log)}, nil
 }
 
 // Run stands by and leads by turns until ctx ends, then gives the lease back. It leaves no goroutine behind, and its
@@ -183,11 +187,16 @@ func (g *Generator) acquire(ctx context.Context) *lease {
 	g.state.database(err)
 	if err != nil {
 		if ctx.Err() == nil {
-			g.log.Warn().Err(err).Msg("can't ask for the lead")
+			g.asking.failed("lead", fmt.Errorf("confgen: ask for the lead: %w", err))
 		}
 		return nil
 	}
+	g.asking.works("lead")
 	if !ok {
+		if g.state.follows(held.Holder) {
+			g.log.Info().Str("leader", held.Holder).Msg("standing by; another one leads")
+		}
+		g.state.work(nil) // that is the other one's now
 		return nil
 	}
 	return newLease(g, held, start)
@@ -253,8 +262,12 @@ func sleep(ctx context.Context, d time.Duration) error {
 // Leader reports whether this Generator holds the lease, by its own clock.
 func (g *Generator) Leader() bool { return g.state.leaseLeft() > 0 }
 
-// Ready is nil while the database answers, as leader and as standby alike; the error says why not.
+// Ready is nil while the database answers, as leader and as standby alike, and a leader has not failed to publish for
+// longer than StuckAfter; the error says why not. To hold publishing back is no failure: see Note.
 func (g *Generator) Ready() error { return g.state.ready() }
 
 // Note is what an operator should know though the Generator is ready, such as that it holds publishing back; else empty.
 func (g *Generator) Note() string { return g.state.text() }
+
+// Role says whether it leads or stands by, and who leads then as far as it is known: "leads", "stands by; NAME leads".
+func (g *Generator) Role() string { return g.state.role() }

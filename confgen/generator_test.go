@@ -220,12 +220,15 @@ func TestKafkaAway(t *testing.T) {
 			w.db.join(name)
 			settle(30 * time.Second)
 		}
-		if v := w.db.newest().Version; v != 1 || !p.g.Leader() || p.g.Ready() != nil {
+		if v := w.db.newest().Version; v != 1 || !p.g.Leader() || p.g.Ready() == nil {
 			t.Errorf("version %d, leads %v, ready: %v", v, p.g.Leader(), p.g.Ready())
 		}
 		w.tp.with(func() { w.tp.down = nil })
 		settle(300 * time.Millisecond)
 		w.converged()
+		if err := p.g.Ready(); err != nil {
+			t.Error(err)
+		}
 		if v := w.db.newest(); v.Version != 2 || v.Cause != "orders/a2 joined; orders/a3 joined; orders/a4 joined" {
 			t.Errorf("version %+v", v)
 		}

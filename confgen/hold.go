@@ -36,6 +36,7 @@ func (t *term) hold(ctx context.Context) error {
 		if err != nil {
 			t.failed(ctx, "hold", err)
 		}
+		t.g.state.work(err) // to hold is no failure
 		if done {
 			break
 		}

@@ -8,7 +8,7 @@ import (
 
 type metrics struct {
 	leader, epoch, version, revision, records prometheus.Gauge
-	holding, holdWaiting                      prometheus.Gauge
+	holding, holdWaiting, implausible         prometheus.Gauge
 	versions, holds, repairs, written         prometheus.Counter
 	terms, commits                            prometheus.Counter
 	failures                                  *prometheus.CounterVec // by what failed
@@ -43,6 +43,7 @@ func newMetrics(r prometheus.Registerer, s *state) (*metrics, error) {
 		records:     gauge("records", "Live records of the topology."),
 		holding:     gauge("holding", "1 while nothing is published because the database was restored."),
 		holdWaiting: gauge("hold_partitions_waiting", "Heartbeat partitions whose stream clock the hold still waits for; standing still means that no listener pulses there."),
+		implausible: gauge("agent_reports_ignored", "Agents' reports of an epoch or version too far above what is known here."),
 		versions:    counter("versions_total", "Topology versions made."),
 		holds:       counter("holds_total", "Times that publishing was held because the topic or an agent was ahead of the database."),
 		repairs:     counter("repairs_total", "Records written again because the topic did not hold what this leader had last published."),

@@ -13,8 +13,9 @@ type mirror struct {
 	last    map[string]lastRecord
 	floor   topology.Pair // newest of the commits so far: what is older came from a leader that had lost the lead
 	commit  *topology.Message
-	epoch   int64 // highest that came by
-	version int64 // likewise, on its own
+	epoch   int64           // highest that came by, as see and place count it
+	version int64           // likewise, on its own
+	high    []topology.Pair // records not placed yet
 	extent  topology.Extent
 }
 
@@ -31,7 +32,10 @@ func newMirror() *mirror { return &mirror{last: map[string]lastRecord{}} }
 
 // take adds the next record of the log.
 func (m *mirror) take(msg topology.Message) {
-	m.epoch, m.version = max(m.epoch, msg.Epoch), max(m.version, msg.Version)
+	if !msg.Pair.Valid() {
+		msg.Pair = topology.Pair{} // agents ignore it, too: older than all else, so it is written over
+	}
+	m.see(msg.Pair)
 	if msg.Key == topology.KeyCommit {
 		m.commit = &msg
 		m.floor = m.floor.Max(msg.Pair)
@@ -46,6 +50,34 @@ func (m *mirror) take(msg topology.Message) {
 	}
 	m.last[msg.Key] = r
 }
+
+// highestFollowed is the highest epoch and version that a leader raises its own above. Half of the range is left for what
+// comes after it.
+const highestFollowed = topology.MaxCount / 2
+
+// see takes a record's numbers.
+func (m *mirror) see(p topology.Pair) {
+	if p.Version > highestFollowed {
+		m.high = append(m.high, p)
+		return
+	}
+	m.epoch, m.version = max(m.epoch, p.Epoch), max(m.version, p.Version)
+}
+
+// place deals with versions too high to count on from, once the database's newest one is known. One that this does not
+// know is not followed: what stands in an epoch after that record's is newer than it, too.
+func (m *mirror) place(known int64) {
+	for _, p := range m.high {
+		if p.Version > known {
+			p = topology.Pair{Epoch: p.Epoch + 1}
+		}
+		m.epoch, m.version = max(m.epoch, p.Epoch), max(m.version, p.Version)
+	}
+	m.high = nil
+}
+
+// pair is the highest epoch and, on its own, the highest version that came by.
+func (m *mirror) pair() topology.Pair { return topology.Pair{Epoch: m.epoch, Version: m.version} }
 
 // holds reports whether everybody who reads the topic finds value under the key.
 func (m *mirror) holds(key string, value []byte) bool {

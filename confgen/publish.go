@@ -34,6 +34,7 @@ func (t *term) publish(ctx context.Context) error {
 		t.failed(ctx, "publish", fmt.Errorf("confgen: append version %d to the topic: %w", t.version, err))
 		return nil // what of it got there is seen in the next round
 	}
+	t.troubles.works("publish")
 	t.commitAt = time.Now()
 	t.g.metrics.written.Add(float64(len(messages)))
 	t.g.metrics.repairs.Add(float64(repairs))

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/registry"
 )
@@ -17,6 +15,15 @@ import (
 // step is one round. An error ends the round-by-round work: everything is read again, or the lease is lost. Failures
 // that the next round can mend are told and counted here.
 func (t *term) step(ctx context.Context) error {
+	t.trouble = nil
+	err := t.round(ctx)
+	if err == nil && ctx.Err() == nil {
+		t.g.state.work(t.trouble)
+	}
+	return err
+}
+
+func (t *term) round(ctx context.Context) error {
 	if time.Since(t.agentsAt) >= t.g.cfg.AgentInterval {
 		if err := t.checkAgents(ctx); err != nil {
 			return err
@@ -30,11 +37,14 @@ func (t *term) step(ctx context.Context) error {
 		t.failed(ctx, "topic", err)
 		return nil
 	}
+	t.troubles.works("topic")
 	if err := t.poll(ctx); err != nil {
 		if errors.Is(err, errAgain) {
 			return err
 		}
 		t.failed(ctx, "registry", err)
+	} else {
+		t.troubles.works("registry")
 	}
 	if err := t.store(ctx); err != nil {
 		return err
@@ -42,30 +52,33 @@ func (t *term) step(ctx context.Context) error {
 	return t.publish(ctx)
 }
 
-// toldEvery is how often a failure that goes on is told again.
-const toldEvery = 10 * time.Second
-
 // failed counts a failure, and tells it when it is new or has not been told for a while: rounds are many.
 func (t *term) failed(ctx context.Context, op string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	t.g.metrics.failures.WithLabelValues(op).Inc()
-	level := zerolog.DebugLevel
-	if last, known := t.failures[op]; !known || time.Since(last) >= toldEvery {
-		level = zerolog.WarnLevel
-		t.failures[op] = time.Now()
+	if op != "agents" && op != "event" {
+		t.trouble = err
 	}
-	t.log.WithLevel(level).Err(err).Str("op", op).Msg("failed; trying again")
+	t.troubles.failed(op, err)
 }
 
-// checkAgents looks for an agent that is ahead of the database.
+// checkAgents looks for an agent that is ahead of the database. After the hold of this term what comes next is only gone
+// above: raise sees to the epoch, store to the version.
 func (t *term) checkAgents(ctx context.Context) error {
 	if err := t.readAgents(ctx); err != nil {
 		t.failed(ctx, "agents", err)
 		return nil
 	}
-	if t.ahead() {
+	t.troubles.works("agents")
+	t.weigh()
+	if t.agentsAhead() && t.held {
+		t.log.Warn().Int64("epoch", t.agents.Epoch).Int64("version", t.agents.Version).Msg("an agent reports more than was ever published here; going above it")
+		t.clear()
+		return t.raise(ctx)
+	}
+	if t.agentsAhead() {
 		return fmt.Errorf("confgen: an agent reports up to epoch %d, version %d: %w", t.agents.Epoch, t.agents.Version, errAgain)
 	}
 	return nil
@@ -108,7 +121,8 @@ func (t *term) audit(ctx context.Context) error {
 }
 
 func (t *term) checkTopic() error {
-	if t.ahead() {
+	t.mirror.place(t.version)
+	if t.topicAhead() {
 		return fmt.Errorf("confgen: the topic is at epoch %d, version %d: %w", t.mirror.epoch, t.mirror.version, errAgain)
 	}
 	return nil
@@ -126,6 +140,7 @@ func (t *term) poll(ctx context.Context) error {
 		return fmt.Errorf("confgen: read the registry's revision: %w", err)
 	}
 	if now < t.revision {
+		t.wentBack()
 		return fmt.Errorf("confgen: the registry went back from revision %d to %d: %w", t.revision, now, errAgain)
 	}
 	if now == t.revision && !t.reload {
@@ -259,6 +274,7 @@ func (t *term) tell(ctx context.Context) {
 			t.failed(ctx, "event", err)
 			return
 		}
+		t.troubles.works("event")
 		t.told[n] = true
 	}
 }

@@ -39,23 +39,31 @@ type term struct {
 	damaged   bool            // the records of the newest version are not all there: a new version must follow
 	reason    string          // cause of the newest version, for the commit
 
-	agents    topology.Pair // highest epoch and, on its own, highest version that agents reported
+	reports   []report      // of the agents
+	agents    topology.Pair // highest epoch and, on its own, highest version of the plausible ones
 	firstSeen int64         // epoch from which on records are this term's own; see ahead
-	cleared   topology.Pair // epoch and version up to which a hold was sat out
+	cleared   topology.Pair // epoch and version up to which no hold is wanted any more
+	held      bool          // a hold was sat out in this term, and the database has not gone back since
 	told      map[Note]bool
-	failures  map[string]time.Time // when each kind of failure was told last
+	troubles  *troubles
+	ignoredAt time.Time // when implausible reports were told last
+	trouble   error     // what keeps this round from publishing
 
 	commitAt, agentsAt, auditAt time.Time // when last done
 }
 
 func newTerm(g *Generator, l *lease) *term {
-	return &term{g: g, l: l, log: g.log, stored: newContent(), fresh: map[string]bool{}, told: map[Note]bool{}, failures: map[string]time.Time{}}
+	return &term{g: g, l: l, log: g.log, stored: newContent(), fresh: map[string]bool{}, told: map[Note]bool{}, troubles: newTroubles(g.log)}
 }
 
 // run works until ctx ends or the lease is lost, and says why it ended.
 func (t *term) run(ctx context.Context) error {
 	for {
+		t.trouble = nil
 		err := t.begin(ctx)
+		if err == nil {
+			t.troubles.works("begin")
+		}
 		for err == nil {
 			if err = t.step(ctx); err == nil {
 				err = sleep(ctx, t.g.cfg.Poll)
@@ -65,9 +73,11 @@ func (t *term) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if errors.Is(err, registry.ErrFenced) || errors.Is(err, errLeaseOver) {
+			t.g.state.work(err)
 			return err
 		}
 		t.failed(ctx, "begin", fmt.Errorf("reading everything again: %w", err))
+		t.g.state.work(err)
 		if err := sleep(ctx, t.g.cfg.Poll); err != nil {
 			return err
 		}
@@ -91,7 +101,9 @@ func (t *term) begin(ctx context.Context) error {
 	if err := t.readStored(ctx); err != nil {
 		return err
 	}
-	if t.ahead() {
+	t.mirror.place(t.version)
+	t.weigh()
+	if t.topicAhead() || t.agentsAhead() && !t.held {
 		if err := t.hold(ctx); err != nil {
 			return err
 		}
@@ -101,7 +113,10 @@ func (t *term) begin(ctx context.Context) error {
 		if err := t.readAgents(ctx); err != nil {
 			return err
 		}
-		t.cleared = topology.Pair{Epoch: t.highestEpoch(), Version: t.highestVersion()}
+		t.mirror.place(t.version)
+		t.weigh()
+		t.held = true
+		t.clear()
 	}
 	if err := t.raise(ctx); err != nil {
 		return err
@@ -156,6 +171,9 @@ func (t *term) readStored(ctx context.Context) error {
 	records, err := t.g.cfg.Versions.LatestRecords(ctx)
 	if err != nil {
 		return fmt.Errorf("confgen: read the records of version %d: %w", v.Version, err)
+	}
+	if v.Version < t.version {
+		t.wentBack()
 	}
 	t.version, t.reason = v.Version, v.Cause
 	t.stored = newContent()
@@ -219,28 +237,46 @@ func (t *term) prime() {
 func (t *term) highestEpoch() int64   { return max(t.mirror.epoch, t.agents.Epoch) }
 func (t *term) highestVersion() int64 { return max(t.mirror.version, t.agents.Version) }
 
-// ahead reports whether the topic or an agent has an epoch or version that the database has not handed out. An epoch
-// that this leadership got by raising or has not yet written with was handed out to nobody before.
-func (t *term) ahead() bool {
-	epoch, version := t.highestEpoch(), t.highestVersion()
-	if epoch <= t.cleared.Epoch && version <= t.cleared.Version {
+// beyond reports whether p has an epoch or version that the database has not handed out. An epoch that this leadership got
+// by raising or has not yet written with was handed out to nobody before.
+func (t *term) beyond(p topology.Pair) bool {
+	if p.Epoch <= t.cleared.Epoch && p.Version <= t.cleared.Version {
 		return false
 	}
 	known := t.l.current().Epoch
 	if t.firstSeen != known {
 		known-- // nothing was written in it yet
 	}
-	return epoch > known || version > t.version
+	return p.Epoch > known || p.Version > t.version
 }
+
+func (t *term) topicAhead() bool { return t.beyond(t.mirror.pair()) }
+
+// agentsAhead is a reason to hold but once in a term, unless the database was seen to go back: agents are ahead of a topic
+// that is not when it was wiped together with a restored database, and that needs one hold. A report is but a beat. Whoever
+// can forge these, or an agent of another installation, must not keep the topology from moving.
+func (t *term) agentsAhead() bool { return t.beyond(t.agents) }
+
+// clear says that what the topic and the agents have now is reason for no further hold; it is gone above all the same.
+func (t *term) clear() {
+	t.cleared = topology.Pair{Epoch: t.highestEpoch(), Version: t.highestVersion()}
+}
+
+// wentBack: the database was restored in this term.
+func (t *term) wentBack() { t.held, t.cleared = false, topology.Pair{} }
 
 // raise makes the epoch one in which nothing was written that is not this term's.
 func (t *term) raise(ctx context.Context) error {
 	now := t.l.current().Epoch
 	if highest := t.highestEpoch(); highest > now || (highest == now && t.firstSeen != now) {
+		if highest >= highestFollowed {
+			return fmt.Errorf("confgen: the topic has a record of epoch %d, too high to go above: delete the topic and let it be made anew", highest)
+		}
 		if err := t.l.raise(ctx, highest+1); err != nil {
 			return err
 		}
 		now = t.l.current().Epoch
+		t.g.metrics.epoch.Set(float64(now))
 		t.log.Warn().Int64("epoch", now).Msg("raised the epoch above what the topic and the agents have")
 	}
 	t.firstSeen = now

@@ -190,7 +190,7 @@ func (d *database) AcquireLease(ctx context.Context, name, holder string, ttl ti
 		return registry.Lease{}, false, d.down
 	}
 	if d.holder != "" && time.Now().Before(d.expires) {
-		return registry.Lease{}, false, nil
+		return registry.Lease{Name: name, Holder: d.holder}, false, nil
 	}
 	d.epoch++
 	d.holder, d.expires = holder, time.Now().Add(ttl)

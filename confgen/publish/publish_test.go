@@ -347,6 +347,7 @@ func TestForeignRecords(t *testing.T) {
 	err := w.WriteMessages(within(t, 10*time.Second),
 		kafka.Message{Key: []byte("no headers"), Value: []byte("x")},
 		kafka.Message{Key: []byte("bad headers"), Value: []byte("x"), Headers: []kafka.Header{{Key: "epoch", Value: []byte("-4")}, {Key: "version", Value: []byte("many")}}},
+		kafka.Message{Key: []byte("beyond all counting"), Value: []byte("x"), Headers: []kafka.Header{{Key: "epoch", Value: []byte("9223372036854775807")}, {Key: "version", Value: []byte("9223372036854775807")}}},
 		kafka.Message{Value: []byte("no key")})
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +356,7 @@ func TestForeignRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := readAll(t, topic, -1)
-	if len(got) != 3 {
+	if len(got) != 4 {
 		t.Fatalf("got %v", got)
 	}
 	for _, m := range got {

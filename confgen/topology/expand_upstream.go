@@ -28,7 +28,16 @@ func expandUpstream(c *Config, u Upstream) (*Group, []Problem) {
 			x.problems = append(x.problems, Problem{Where: "upstream " + u.Name, Directive: d, Reason: reason})
 		}
 	}
+	x.slowStart()
 	return x.group, x.problems
+}
+
+// slowStart says once for the upstream that slow_start is carried and not acted on.
+func (x *upstreamExpansion) slowStart() {
+	if slices.ContainsFunc(x.group.Peers, func(p Peer) bool { return p.SlowStart > 0 }) {
+		x.problems = append(x.problems, Problem{Where: "upstream " + x.group.Name,
+			Reason: "slow_start: " + notBuilt + "; a server that joins takes its full share at once"})
+	}
 }
 
 type upstreamExpansion struct {

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"bytes"
+	"math"
 	"testing"
 )
 
@@ -50,10 +51,14 @@ func FuzzDecodeCommit(f *testing.F) {
 	}
 	f.Add(v)
 	f.Add([]byte(`{"version":-1}`))
+	f.Add([]byte(`{"version":9223372036854775807,"epoch":9223372036854775807}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		c, err := DecodeCommit(value)
 		if err != nil {
 			return
+		}
+		if !c.Pair().Valid() {
+			t.Fatalf("commit %s", c.Pair())
 		}
 		again, err := c.Encode()
 		if err != nil {
@@ -71,6 +76,9 @@ func FuzzTexts(f *testing.F) {
 	f.Add("1h2m3.5s")
 	f.Add("00")
 	f.Add("12345")
+	f.Add("9007199254740992")
+	f.Add("9007199254740993")
+	f.Add("9223372036854775807")
 	f.Fuzz(func(t *testing.T, s string) {
 		var d Duration
 		if d.UnmarshalText([]byte(s)) == nil {
@@ -85,7 +93,7 @@ func FuzzTexts(f *testing.F) {
 				t.Fatalf("%q: digest %s", s, g)
 			}
 		}
-		if p, err := ParseHeaders(s, "1"); err == nil && p.Epoch < 0 {
+		if p, err := ParseHeaders(s, "1"); err == nil && !p.Valid() {
 			t.Fatalf("%q: %s", s, p)
 		}
 		if n, err := parseKey(s); err == nil && n.kind == kindRoute && RouteKey(n.host, n.path) != s {
@@ -97,12 +105,19 @@ func FuzzTexts(f *testing.F) {
 // FuzzReplica feeds any records in any order: whatever comes, an accepted commit's topology is what its digest says.
 func FuzzReplica(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0x80, 5, 6, 7, 0xff, 0x81})
+	f.Add([]byte{1, 2, 3, 0x80, 5, 6, 7, 0xff, 0x81, 1, 2, 3, 0x80, 5, 6, 7, 0x7f, 0x83, 0xff})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		r := NewReplica()
 		values := map[string][]byte{}
 		for i, b := range script {
 			name := string(rune('a' + b&3))
 			pair := Pair{int64(b >> 2 & 3), int64(b >> 4 & 3)}
+			if i%17 == 16 && b&3 == 3 && b&0x80 == 0 {
+				if pair.Epoch = math.MaxInt64 - int64(b); r.Put("service/"+name, nil, pair.Epoch, pair.Version) || r.Highest().Epoch > 3 {
+					t.Fatalf("%s counts", pair)
+				}
+				continue
+			}
 			if b&0x80 == 0 {
 				var value []byte
 				if i%3 > 0 {

@@ -17,6 +17,10 @@ const (
 	HeaderVersion = "version"
 )
 
+// MaxCount is the highest epoch or version that a record may carry. Beyond it JSON readers lose digits, and a leader could
+// not count above what one stray record claims. What carries more is not ours: agents ignore it, and the leader removes it.
+const MaxCount = 1 << 53
+
 // Record is one keyed record of the topic. A nil Value is a tombstone.
 type Record struct {
 	Key   string
@@ -45,6 +49,11 @@ func (p Pair) Compare(q Pair) int {
 	return cmp.Or(cmp.Compare(p.Epoch, q.Epoch), cmp.Compare(p.Version, q.Version))
 }
 
+// Valid reports whether both numbers are from 0 to MaxCount.
+func (p Pair) Valid() bool {
+	return p.Epoch >= 0 && p.Epoch <= MaxCount && p.Version >= 0 && p.Version <= MaxCount
+}
+
 // Less reports whether p is older than q.
 func (p Pair) Less(q Pair) bool { return p.Compare(q) < 0 }
 
@@ -61,7 +70,7 @@ func (p Pair) String() string {
 	return strconv.FormatInt(p.Epoch, 10) + "/" + strconv.FormatInt(p.Version, 10)
 }
 
-// ParseHeaders reads the texts of the two headers. Neither may be negative.
+// ParseHeaders reads the texts of the two headers. Both must be from 0 to MaxCount.
 func ParseHeaders(epoch, version string) (Pair, error) {
 	e, err := parseCount(epoch)
 	if err != nil {
@@ -76,8 +85,8 @@ func ParseHeaders(epoch, version string) (Pair, error) {
 
 func parseCount(s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%q is not a decimal number from 0", clip(s))
+	if err != nil || n < 0 || n > MaxCount {
+		return 0, fmt.Errorf("%q is not a decimal number from 0 to 2^53", clip(s))
 	}
 	return n, nil
 }
@@ -107,8 +116,8 @@ func DecodeCommit(value []byte) (Commit, error) {
 	if err := decodeJSON(value, &c); err != nil {
 		return Commit{}, fmt.Errorf("topology: commit: %w", err)
 	}
-	if c.Version < 0 || c.Epoch < 0 || c.Count < 0 {
-		return Commit{}, fmt.Errorf("topology: commit: negative version %d, epoch %d or count %d", c.Version, c.Epoch, c.Count)
+	if !c.Pair().Valid() || c.Count < 0 {
+		return Commit{}, fmt.Errorf("topology: commit: version %d, epoch %d or count %d is out of range", c.Version, c.Epoch, c.Count)
 	}
 	return c, nil
 }

@@ -52,9 +52,12 @@ func NewReplica() *Replica {
 }
 
 // Put takes one record that is not a commit; value nil is a tombstone. It keeps value, which must not change any more.
-// It reports whether the record counts; false means that it is older than what is held.
+// It reports whether the record counts; false means that it is older than what is held, or that its pair is not Valid.
 func (r *Replica) Put(key string, value []byte, epoch, version int64) bool {
 	p := Pair{Epoch: epoch, Version: version}
+	if !p.Valid() {
+		return false
+	}
 	r.highest = r.highest.Max(p)
 	held := r.entries[key]
 	if p.Less(r.applied.Pair()) || (held != nil && p.Less(held.pair)) {
@@ -94,6 +97,9 @@ func (r *Replica) Put(key string, value []byte, epoch, version int64) bool {
 // makes ErrDigest ordinary for all commits but the last.
 func (r *Replica) Commit(value []byte, epoch, version int64) (*Topology, error) {
 	p := Pair{Epoch: epoch, Version: version}
+	if !p.Valid() {
+		return nil, fmt.Errorf("topology: commit %s is out of range", p)
+	}
 	r.highest = r.highest.Max(p)
 	c, err := DecodeCommit(value)
 	if err != nil {
