@@ -82,8 +82,8 @@ type Beat struct {
 	Seq         int64 `json:"seq,omitempty"`
 	// SentAt is the sender's clock. It is shown as skew and never used to judge anything.
 	SentAt time.Time `json:"sent_at,omitzero"`
-	// Scheme (http or https), IP and Port say where to reach it. IP has no brackets, no zone and is neither
-	// unspecified, multicast, broadcast nor IPv6 link-local. A beat that says leaving may omit all three.
+	// Scheme (http or https), IP and Port say where to reach it. IP has no brackets, no zone and is none at
+	// which no instance can be: 0.0.0.0/8, link-local, multicast, reserved. A beat that says leaving may omit all three.
 	Scheme string `json:"scheme,omitempty"`
 	IP     string `json:"ip,omitempty"`
 	Port   int    `json:"port,omitempty"`
@@ -181,7 +181,9 @@ func (b Beat) Encode() ([]byte, error) {
 }
 
 // DecodeRecord is Decode of a record of the topic: its key, when there is one, must be the beat's service/id. Records
-// without a key (an empty one counts as none) are accepted, since curl and kcat make them easily.
+// without a key (an empty one counts as none) are accepted on purpose: kcat and many clients write such unless told
+// otherwise. Their beats may come by any partition, and the age of an instance moves with them; with incarnation and
+// seq the newest beat wins all the same, without them an older one that is read later may.
 func DecodeRecord(key, value []byte) (Beat, error) {
 	b, err := Decode(value)
 	if err != nil {
@@ -189,7 +191,7 @@ func DecodeRecord(key, value []byte) (Beat, error) {
 	}
 	if len(key) > 0 && !isKey(key, b.Service, b.ID) {
 		return Beat{}, &InvalidError{Reason: KeyMismatch, Problems: []Problem{
-			{Field: "key", Reason: KeyMismatch, Value: quoted(string(key)), Allowed: b.Service + "/" + b.ID}}}
+			{Field: "key", Reason: KeyMismatch, Message: "is not the beat's service/id", Value: quoted(string(key)), Allowed: b.Service + "/" + b.ID}}}
 	}
 	return b, nil
 }

@@ -44,18 +44,18 @@ func (d *decoder) due(f field, set bool) bool { return (set || d.given.has(f)) &
 // require reports a field that is neither given nor set.
 func (d *decoder) require(f field, set bool, allowed string) {
 	if !set && !d.given.has(f) {
-		d.add(fieldNames[f], MissingField, "", "is required: "+allowed)
+		d.add(fieldNames[f], MissingField, "is required", "", allowed)
 	}
 }
 
 func (d *decoder) refuse(f field, reason Reason, value, allowed string) {
-	d.add(fieldNames[f], reason, value, allowed)
+	d.add(fieldNames[f], reason, notAllowed, value, allowed)
 }
 
 // within checks an integer field.
 func (d *decoder) within(f field, reason Reason, n, low, high int64) {
 	if d.due(f, n != 0) && (n < low || n > high) {
-		d.refuse(f, reason, strconv.FormatInt(n, 10), fmt.Sprintf("%d to %d", low, high))
+		d.add(fieldNames[f], reason, outOfRange, strconv.FormatInt(n, 10), fmt.Sprintf("%d to %d", low, high))
 	}
 }
 
@@ -74,10 +74,10 @@ func (d *decoder) identity() {
 	// One without the other would order nothing, or would make every beat after the first a replay.
 	hasInc, hasSeq := b.Incarnation != 0 || d.given.has(fIncarnation), b.Seq != 0 || d.given.has(fSeq)
 	if hasInc && !hasSeq {
-		d.refuse(fSeq, MissingField, "", "is required beside incarnation")
+		d.add(fieldNames[fSeq], MissingField, "is required beside incarnation", "", allowedSerial)
 	}
 	if hasSeq && !hasInc {
-		d.refuse(fIncarnation, MissingField, "", "is required beside seq")
+		d.add(fieldNames[fIncarnation], MissingField, "is required beside seq", "", allowedSerial)
 	}
 	if d.due(fSentAt, !b.SentAt.IsZero()) {
 		b.SentAt = b.SentAt.Round(0).UTC()
@@ -159,7 +159,7 @@ func (d *decoder) span(f field, v Duration, low, high, step time.Duration) {
 	if step == time.Millisecond {
 		unit = "milliseconds"
 	}
-	d.refuse(f, durationReason(f), v.String(), fmt.Sprintf("%v to %v in whole %s", Duration(low), Duration(high), unit))
+	d.add(fieldNames[f], durationReason(f), outOfRange, v.String(), fmt.Sprintf("%v to %v in whole %s", Duration(low), Duration(high), unit))
 }
 
 func (d *decoder) labels() {
@@ -181,7 +181,7 @@ func (d *decoder) labels() {
 func (d *decoder) checkTags() {
 	tags := d.beat.Tags
 	if len(tags) > MaxTags {
-		d.refuse(fTags, BadTags, fmt.Sprintf("more than %d tags", MaxTags), fmt.Sprintf("at most %d tags", MaxTags))
+		d.add(fieldNames[fTags], BadTags, "has too many entries", "", fmt.Sprintf("at most %d tags", MaxTags))
 		return
 	}
 	ordered := true
@@ -205,7 +205,7 @@ func (d *decoder) checkTags() {
 func (d *decoder) checkMeta() {
 	meta := d.beat.Meta
 	if len(meta) > MaxMeta {
-		d.refuse(fMeta, BadMeta, fmt.Sprintf("more than %d entries", MaxMeta), fmt.Sprintf("at most %d entries", MaxMeta))
+		d.add(fieldNames[fMeta], BadMeta, "has too many entries", "", fmt.Sprintf("at most %d entries", MaxMeta))
 		return
 	}
 	total, wrong := 0, false
@@ -217,7 +217,7 @@ func (d *decoder) checkMeta() {
 		d.listMeta()
 	}
 	if total > MaxMetaTotal {
-		d.refuse(fMeta, BadMeta, fmt.Sprintf("%d bytes", total), fmt.Sprintf("at most %d bytes in all", MaxMetaTotal))
+		d.add(fieldNames[fMeta], BadMeta, "is too large", fmt.Sprintf("%d bytes", total), fmt.Sprintf("at most %d bytes in all", MaxMetaTotal))
 	}
 	if len(meta) == 0 {
 		d.beat.Meta = nil
@@ -229,9 +229,9 @@ func (d *decoder) listMeta() {
 	for _, key := range slices.Sorted(maps.Keys(d.beat.Meta)) {
 		value := d.beat.Meta[key]
 		if !isMetaKey(key) {
-			d.refuse(fMeta, BadMeta, "the key "+quoted(key), allowedMetaKey)
+			d.add(fieldNames[fMeta], BadMeta, "has a key that is not allowed", quoted(key), "keys of "+allowedMetaKey)
 		} else if !isMetaValue(value) {
-			d.add("meta."+key, BadMeta, quoted(value), fmt.Sprintf("text of at most %d bytes without control characters", MaxMetaValue))
+			d.add("meta."+key, BadMeta, notAllowed, quoted(value), fmt.Sprintf("text of at most %d bytes without control characters", MaxMetaValue))
 		}
 	}
 }
@@ -260,7 +260,7 @@ func (d *decoder) meters() {
 
 func (d *decoder) meter(name string, reason Reason, v, high float64) {
 	if !(v >= 0 && v <= high) || math.Signbit(v) { // so NaN is refused, and -0, which is 0 twice over
-		d.add(name, reason, strconv.FormatFloat(v, 'g', -1, 64), fmt.Sprintf("0 to %.0f", high))
+		d.add(name, reason, outOfRange, strconv.FormatFloat(v, 'g', -1, 64), fmt.Sprintf("0 to %.0f", high))
 	}
 }
 
@@ -280,9 +280,9 @@ func (d *decoder) times() {
 	switch {
 	case b.StaleLimit() >= least:
 	case b.StaleAfter != 0:
-		d.refuse(fStaleAfter, BadStaleAfter, b.StaleAfter.String(), fmt.Sprintf("at least 1.5 intervals (%v)", Duration(least)))
+		d.add(fieldNames[fStaleAfter], BadStaleAfter, "is too short for the interval", b.StaleAfter.String(), fmt.Sprintf("at least 1.5 intervals (%v)", Duration(least)))
 	default:
-		d.refuse(fInterval, BadInterval, b.Interval.String(),
-			fmt.Sprintf("allowed without a stale_after of at least 1.5 intervals (%v)", Duration(least)))
+		d.add(fieldNames[fInterval], BadInterval, "is too long without a stale_after", b.Interval.String(),
+			fmt.Sprintf("at most %v, or a stale_after of at least 1.5 intervals (%v) beside it", Duration(MaxStaleLimit*2/3), Duration(least)))
 	}
 }

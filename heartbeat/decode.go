@@ -63,11 +63,11 @@ func (s *fieldSet) put(f field)     { *s |= 1 << f }
 func Decode(value []byte) (Beat, error) {
 	switch {
 	case len(value) == 0:
-		return Beat{}, whole(Empty, "", "an empty record is no beat")
+		return Beat{}, whole(Empty, "is empty", "", allowedRecord)
 	case len(value) > MaxRecord:
 		return Beat{}, tooLarge(len(value))
 	case !utf8.Valid(value):
-		return Beat{}, whole(NotUTF8, "", "the record is not UTF-8 text")
+		return Beat{}, whole(NotUTF8, "is not UTF-8 text", "", allowedRecord)
 	}
 	d := decoder{scanner: scanner{buf: value}}
 	if err := d.record(); err != nil {
@@ -92,7 +92,7 @@ func (d *decoder) record() error {
 		if err != nil || d.peek() != 0 {
 			return d.broken(err)
 		}
-		return whole(NotObject, shown(raw), "a JSON object")
+		return whole(NotObject, "is no object", shown(raw), allowedRecord)
 	}
 	if err := d.object(d.member); err != nil {
 		return d.broken(err)
@@ -105,9 +105,12 @@ func (d *decoder) record() error {
 
 func (d *decoder) broken(err error) error {
 	if errors.Is(err, errSurrogate) {
-		return whole(NotUTF8, "", fmt.Sprintf("%v before byte %d", err, d.pos))
+		return whole(NotUTF8, fmt.Sprintf("is not UTF-8 text: %v before byte %d", err, d.pos), "", allowedRecord)
 	}
-	return whole(NotJSON, "", fmt.Sprintf("not JSON from byte %d on: %s", d.pos, quoted(string(d.buf[d.pos:min(len(d.buf), d.pos+20)]))))
+	if d.pos >= len(d.buf) {
+		return whole(NotJSON, fmt.Sprintf("is not JSON: it ends too early, after %d bytes", len(d.buf)), "", allowedRecord)
+	}
+	return whole(NotJSON, fmt.Sprintf("is not JSON from byte %d on", d.pos), quoted(string(d.buf[d.pos:min(len(d.buf), d.pos+20)])), allowedRecord)
 }
 
 // member reads the value of one field.
@@ -117,12 +120,12 @@ func (d *decoder) member(name []byte) error {
 		shortName := cut(string(name), maxShown)
 		raw, err := d.skip(1)
 		if err == nil {
-			d.add(shortName, UnknownField, shown(raw), "a value of a known field (update the listeners before the senders)")
+			d.unknown("", shortName, shown(raw), fieldNames[:])
 		}
 		return err
 	}
 	if d.given.has(f) {
-		d.add(fieldNames[f], DuplicateField, "", "given twice")
+		d.twice(fieldNames[f])
 		_, err := d.skip(1)
 		return err
 	}

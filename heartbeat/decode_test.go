@@ -22,8 +22,8 @@ func TestDecodeRefuses(t *testing.T) {
 			var got []Reason
 			for _, p := range invalid.Problems {
 				got = append(got, p.Reason)
-				if p.Allowed == "" {
-					t.Errorf("problem %+v does not say what is allowed", p)
+				if p.Allowed == "" || p.Message == "" {
+					t.Errorf("problem %+v does not say what is wrong or what is allowed", p)
 				}
 			}
 			if !slices.Equal(got, c.reasons) || invalid.Reason != got[0] {

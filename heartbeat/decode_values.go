@@ -11,7 +11,7 @@ func (d *decoder) mistyped(f field, name, want string) error {
 	raw, err := d.skip(2)
 	if err == nil {
 		d.wrong.put(f)
-		d.add(name, BadType, shown(raw), want)
+		d.add(name, BadType, "has the wrong type", shown(raw), want)
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func (d *decoder) timestamp() error {
 	at, err := time.Parse(time.RFC3339Nano, string(raw))
 	if err != nil {
 		d.wrong.put(fSentAt)
-		d.add(fieldNames[fSentAt], BadSentAt, quoted(string(raw)), allowedSentAt)
+		d.add(fieldNames[fSentAt], BadSentAt, notAllowed, quoted(string(raw)), allowedSentAt)
 		return nil
 	}
 	d.beat.SentAt = at
@@ -130,7 +130,7 @@ func (d *decoder) duration(f field, to *Duration) error {
 	}
 	if !ok {
 		d.wrong.put(f)
-		d.add(fieldNames[f], durationReason(f), shownAs, allowedDuration)
+		d.add(fieldNames[f], durationReason(f), notAllowed, shownAs, allowedDuration)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (d *decoder) meta() error {
 			return err
 		}
 		if _, twice := d.beat.Meta[name]; twice {
-			d.add("meta."+cut(name, maxShown), DuplicateField, "", "given twice")
+			d.twice("meta." + cut(name, maxShown))
 			return nil
 		}
 		if d.beat.Meta == nil {
@@ -231,17 +231,21 @@ func (d *decoder) figures(f field, known []figure) error {
 				continue
 			}
 			if seen.has(field(i)) {
-				d.add(fieldNames[f]+"."+known[i].name, DuplicateField, "", "given twice")
+				d.twice(fieldNames[f] + "." + known[i].name)
 				_, err := d.skip(2)
 				return err
 			}
 			seen.put(field(i))
 			return known[i].read()
 		}
-		name := fieldNames[f] + "." + cut(string(key), maxShown)
+		name := cut(string(key), maxShown)
 		raw, err := d.skip(2)
 		if err == nil {
-			d.add(name, UnknownField, shown(raw), "a value of a known field (update the listeners before the senders)")
+			names := make([]string, len(known))
+			for i := range known {
+				names[i] = known[i].name
+			}
+			d.unknown(fieldNames[f]+".", name, shown(raw), names)
 		}
 		return err
 	})

@@ -24,7 +24,12 @@
 //	  -d '{"service":"orders","id":"orders-7","ip":"10.0.0.7","port":8080,"url":"/orders/"}'
 //
 // to be repeated every 10 s, and once with "status":"leaving" at the end. A beat that gives no incarnation and seq
-// counts by its place in the log.
+// counts by its place in the log. A record without a key is accepted on purpose, but then nothing keeps the beats of an
+// instance in one partition, and so in order; one with another key than service/id is refused. The API sets the key.
+//
+// A beat is taken at its word: whoever may write the topic can beat, or say goodbye, for any instance. Kafka's ACLs are what
+// keeps others out. Only addresses at which no instance can be are refused, link-local ones with their metadata services
+// among them; loopback and private ones are not.
 //
 // A new field of a beat is refused by listeners that do not know it (unknown_field): update listeners before senders.
 package heartbeat

@@ -84,8 +84,8 @@ func ExampleInvalidError() {
 	}
 	// Output:
 	// unknown_field
-	// wieght: 3 is not a value of a known field (update the listeners before the senders)
-	// port: 0 is not 1 to 65535
+	// wieght: is no field (did you mean weight?), given 3 (allowed: weight)
+	// port: is out of range, given 0 (allowed: 1 to 65535)
 }
 
 // The JSON that any language can send.

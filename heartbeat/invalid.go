@@ -62,14 +62,18 @@ func Reasons() []Reason {
 type Problem struct {
 	Field   string // as in JSON, such as load.rps; empty: the record as a whole
 	Reason  Reason
-	Value   string // what was found, shortened
-	Allowed string // what would have been right
+	Message string // what is wrong, to be read after the field's name, such as "is required"
+	Value   string // what was found, shortened; may be empty
+	Allowed string // what would have been right, and nothing else
 }
 
 func (p Problem) String() string {
-	s := p.Allowed
+	s := p.Message
 	if p.Value != "" {
-		s = p.Value + " is not " + p.Allowed
+		s += ", given " + p.Value
+	}
+	if p.Allowed != "" {
+		s += " (allowed: " + p.Allowed + ")"
 	}
 	if p.Field != "" {
 		s = p.Field + ": " + s
@@ -89,8 +93,15 @@ const maxProblems = 32
 func (e *InvalidError) Error() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "invalid beat (%s)", e.Reason)
+	listed := false
 	for i, p := range e.Problems {
 		s.WriteString([]string{": ", "; "}[min(i, 1)])
+		if p.Allowed == allowedFields {
+			if listed {
+				p.Allowed = "" // the list of all fields is long enough once
+			}
+			listed = true
+		}
 		s.WriteString(p.String())
 	}
 	if e.Omitted > 0 {
@@ -100,12 +111,12 @@ func (e *InvalidError) Error() string {
 }
 
 // whole is the error of a record that is wrong as a whole.
-func whole(reason Reason, value, allowed string) *InvalidError {
-	return &InvalidError{Reason: reason, Problems: []Problem{{Reason: reason, Value: value, Allowed: allowed}}}
+func whole(reason Reason, message, value, allowed string) *InvalidError {
+	return &InvalidError{Reason: reason, Problems: []Problem{{Reason: reason, Message: message, Value: value, Allowed: allowed}}}
 }
 
 func tooLarge(n int) *InvalidError {
-	return whole(TooLarge, fmt.Sprintf("a record of %d bytes", n), fmt.Sprintf("allowed (at most %d)", MaxRecord))
+	return whole(TooLarge, "is too large", fmt.Sprintf("%d bytes", n), fmt.Sprintf("at most %d bytes", MaxRecord))
 }
 
 // problems collects what is wrong. The zero value holds nothing and allocates nothing.
@@ -114,12 +125,12 @@ type problems struct {
 	omitted int
 }
 
-func (p *problems) add(field string, reason Reason, value, allowed string) {
+func (p *problems) add(field string, reason Reason, message, value, allowed string) {
 	if len(p.list) >= maxProblems {
 		p.omitted++
 		return
 	}
-	p.list = append(p.list, Problem{Field: field, Reason: reason, Value: value, Allowed: allowed})
+	p.list = append(p.list, Problem{Field: field, Reason: reason, Message: message, Value: value, Allowed: allowed})
 }
 
 // err must return the interface: a nil *InvalidError in an error is not nil.

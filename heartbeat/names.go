@@ -16,8 +16,13 @@ const (
 	allowedTag     = "[A-Za-z0-9._:/=+@-]{1,64}"
 	allowedMetaKey = "[A-Za-z0-9._/-]{1,64}"
 	allowedSentAt  = "a time of RFC 3339, not before 1970, such as 2026-11-29T12:00:00.5Z"
-	allowedIP      = "the address of a host: IPv4 or IPv6, with or without brackets; not unspecified, multicast, broadcast, IPv6 link-local or with a zone"
+	allowedIP      = "the address of a host: IPv4 or IPv6, with or without brackets; not in 0.0.0.0/8, 169.254.0.0/16, 240.0.0.0/4, fe80::/10, not ::, multicast or with a zone"
 	allowedURL     = "the path of a URL in decoded form, at most 255 bytes: begins with /, without empty, . or .. segments, query, fragment, %, control characters or spaces"
+)
+
+const (
+	allowedRecord = "one JSON object, in UTF-8"
+	allowedSerial = "1 to 9007199254740991"
 )
 
 // Character classes of the names, as bits.
@@ -72,7 +77,28 @@ func isService(s string) bool {
 	return classes[s[0]]&inService == 0 && classes[s[len(s)-1]]&inService == 0
 }
 
-var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+// notHosts are the addresses at which no instance can be, besides multicast. Link-local ones mean another host on each
+// network, and clouds answer at 169.254.169.254 with credentials: a proxy that was told to forward there would hand them
+// to any client. Loopback and private addresses are where instances live, so a beat may name them.
+var notHosts = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),      // "this network"
+	netip.MustParsePrefix("169.254.0.0/16"), // link-local
+	netip.MustParsePrefix("240.0.0.0/4"),    // reserved, with the broadcast address
+	netip.MustParsePrefix("::/128"),         // unspecified
+	netip.MustParsePrefix("fe80::/10"),      // link-local
+}
+
+func isHost(ip netip.Addr) bool {
+	if ip.IsMulticast() {
+		return false
+	}
+	for _, p := range notHosts {
+		if p.Contains(ip) {
+			return false
+		}
+	}
+	return true
+}
 
 func canonicalIP(s string) (string, bool) {
 	text := s
@@ -86,7 +112,7 @@ func canonicalIP(s string) (string, bool) {
 		return "", false
 	}
 	ip = ip.Unmap()
-	if ip.IsUnspecified() || ip.IsMulticast() || ip == broadcast || ip.Is6() && ip.IsLinkLocalUnicast() {
+	if !isHost(ip) {
 		return "", false
 	}
 	return ip.String(), true

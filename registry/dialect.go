@@ -81,6 +81,15 @@ func (d Dialect) nowMicros() string {
 	return "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
 }
 
+// routePath is RoutePath of a column of urls.
+func (d Dialect) routePath(column string) string {
+	trimmed := "RTRIM(" + column + ", '/')"
+	if d == MySQL {
+		trimmed = "TRIM(TRAILING '/' FROM " + column + ")"
+	}
+	return "CASE " + column + " WHEN '/' THEN '/' ELSE " + trimmed + " END"
+}
+
 // onConflict begins the second half of an upsert on the given key.
 func (d Dialect) onConflict(key string) string {
 	if d == MySQL {

@@ -7,6 +7,46 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
+// Kinds of events about instances, services, routes and streams.
+const (
+	EventJoined        = "joined"         // a new instance, or one that is back
+	EventRestarted     = "restarted"      // a new incarnation took over from a routable one
+	EventChanged       = "changed"        // address, weight or another attribute
+	EventDraining      = "draining"       // asked to get nothing new
+	EventUp            = "up"             // takes traffic again after draining
+	EventLeft          = "left"           // said goodbye
+	EventStale         = "stale"          // fell silent
+	EventUnproven      = "unproven"       // silent together with too many others
+	EventProven        = "proven"         // an unproven one beats again
+	EventSuperseded    = "superseded"     // lost its address to another instance
+	EventRouteClaimed  = "route_claimed"  // a service owns a URL path now
+	EventRouteRefused  = "route_refused"  // another service owns it, or its path can't be published
+	EventRouteReleased = "route_released" // its service is gone
+	EventServiceGone   = "service_gone"   // had no instance for too long, or was deleted
+	EventForgotten     = "forgotten"      // the row of a dead instance was deleted
+	EventStream        = "stream"         // a partition's position was set by hand
+)
+
+// Kinds of events that the confgen leader adds.
+const (
+	EventDeclaredWins    = "declared_wins"      // a derived upstream, upstrand or route gave way to a declared one
+	EventInstanceRefused = "instance_refused"   // an instance that can't be published as it is
+	EventServiceRefused  = "service_refused"    // a service that can't be published as it is
+	EventPathTaken       = "route_path_taken"   // two claims that come to the same path: the older one has it
+	EventRestored        = "database_restored"  // the topic or an agent is ahead of the database
+	EventResumed         = "publishing_resumed" // after a restored database
+)
+
+// EventKinds lists all of them.
+func EventKinds() []string {
+	return []string{
+		EventJoined, EventRestarted, EventChanged, EventDraining, EventUp, EventLeft,
+		EventStale, EventUnproven, EventProven, EventSuperseded, EventRouteClaimed, EventRouteRefused,
+		EventRouteReleased, EventServiceGone, EventForgotten, EventStream, EventDeclaredWins, EventInstanceRefused,
+		EventServiceRefused, EventPathTaken, EventRestored, EventResumed,
+	}
+}
+
 var eventCols = []string{"happened_at", "kind", "service", "iid", "actor", "cause", "detail", "revision"}
 
 // insertEvents writes events under the revision lock, so that they become visible in the order of their numbers.

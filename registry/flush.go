@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -207,7 +209,10 @@ func (s *Store) writeClaims(ctx context.Context, tx *sqlx.Tx, claims []*RouteCla
 // refusals says for each route that another service owns that it was asked for, unless an instance of the asking service
 // has had that route before: one event, not one for each instance. It must run before the instances are written.
 func (s *Store) refusals(ctx context.Context, tx *sqlx.Tx, w *world) error {
-	for k := range w.refused {
+	order := func(a, b refusal) int {
+		return cmp.Or(strings.Compare(a.service, b.service), strings.Compare(a.path, b.path))
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(w.refused), order) {
 		var found []int64
 		err := tx.SelectContext(ctx, &found, `SELECT id FROM instance WHERE service = ? AND url IN (?, ?)
 			AND liveness IN ('live', 'unproven') LIMIT 1`, k.service, k.path, k.path+"/")

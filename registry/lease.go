@@ -12,15 +12,15 @@ import (
 
 // AcquireLease takes the lease of name for holder if nobody else holds it, and raises its epoch. Expiry is in the
 // database's time; the holder counts ttl on its own monotonic clock from before the call. ok is false when another holder's
-// lease has not expired. A holder that asks again for its own gets a new epoch.
+// lease has not expired; l then has its Holder, and nothing else to rely on. A holder that asks again for its own gets a new epoch.
 func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (l Lease, ok bool, err error) {
 	if name == "" || holder == "" || ttl <= 0 {
 		return Lease{}, false, fmt.Errorf("registry: acquire lease %q for %q: name, holder and a positive ttl are needed (%v)",
 			name, holder, ttl)
 	}
-	free, err := s.leaseFree(ctx, name, holder)
+	free, held, err := s.leaseFree(ctx, name, holder)
 	if err != nil || !free {
-		return Lease{}, false, wrapLease("acquire", name, err)
+		return Lease{Name: name, Holder: held}, false, wrapLease("acquire", name, err)
 	}
 	err = s.write(ctx, func(tx *sqlx.Tx) error {
 		l, ok, err = s.acquire(ctx, tx, Lease{Name: name, Holder: holder, TTL: ttl})
@@ -33,14 +33,13 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.
 }
 
 // leaseFree looks without a lock, so that standbys cost nothing.
-func (s *Store) leaseFree(ctx context.Context, name, holder string) (bool, error) {
-	var free bool
-	q := `SELECT expires_at <= ` + s.dialect.nowMicros() + ` OR holder = ? FROM lease WHERE name = ?`
-	err := s.db.QueryRowContext(ctx, q, holder, name).Scan(&free)
+func (s *Store) leaseFree(ctx context.Context, name, holder string) (free bool, held string, err error) {
+	q := `SELECT holder, expires_at <= ` + s.dialect.nowMicros() + ` OR holder = ? FROM lease WHERE name = ?`
+	err = s.db.QueryRowContext(ctx, q, holder, name).Scan(&held, &free)
 	if errors.Is(err, sql.ErrNoRows) {
-		return true, nil
+		return true, "", nil
 	}
-	return free, err
+	return free, held, err
 }
 
 func (s *Store) acquire(ctx context.Context, tx *sqlx.Tx, l Lease) (Lease, bool, error) {
@@ -52,10 +51,11 @@ func (s *Store) acquire(ctx context.Context, tx *sqlx.Tx, l Lease) (Lease, bool,
 		return Lease{}, false, err
 	}
 	var free bool
-	err := tx.QueryRowContext(ctx, `SELECT epoch, expires_at <= `+s.dialect.nowMicros()+` OR holder = ? FROM lease WHERE name = ?`+
-		s.dialect.forUpdate(), l.Holder, l.Name).Scan(&l.Epoch, &free)
+	var held string
+	err := tx.QueryRowContext(ctx, `SELECT holder, epoch, expires_at <= `+s.dialect.nowMicros()+` OR holder = ? FROM lease WHERE name = ?`+
+		s.dialect.forUpdate(), l.Holder, l.Name).Scan(&held, &l.Epoch, &free)
 	if err != nil || !free {
-		return Lease{}, false, err
+		return Lease{Name: l.Name, Holder: held}, false, err
 	}
 	l.Epoch++
 	_, err = tx.ExecContext(ctx, `UPDATE lease SET holder = ?, epoch = ?, expires_at = `+s.dialect.nowMicros()+` + ? WHERE name = ?`,

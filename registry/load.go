@@ -165,12 +165,40 @@ func (l *loader) routes(ctx context.Context, sightings []*Sighting) error {
 		}
 	}
 	delete(wanted, "")
-	return chunks(sortedKeys(wanted), inChunk, func(part []string) error {
+	err := chunks(sortedKeys(wanted), inChunk, func(part []string) error {
 		claims, err := claimsWhere(ctx, l.tx, `path IN (`+marks(len(part))+`)`, anys(part)...)
 		for i := range claims {
 			l.w.claims[claims[i].Path] = &claims[i]
 		}
 		return err
+	})
+	if err != nil {
+		return err
+	}
+	asking := map[string]bool{}
+	for _, s := range sightings {
+		if path := RoutePath(s.Attrs.URL); wanted[path] && l.w.claims[path] == nil && s.Status != StatusLeaving && !IsAgent(s.Service) {
+			asking[s.Service] = true
+		}
+	}
+	return countRoutes(ctx, l.tx, l.w, sortedKeys(asking))
+}
+
+// countRoutes finds out how many routes the services have.
+func countRoutes(ctx context.Context, tx *sqlx.Tx, w *world, services []string) error {
+	return chunks(services, inChunk, func(part []string) error {
+		var found []struct {
+			Service string `db:"service"`
+			N       int    `db:"n"`
+		}
+		err := tx.SelectContext(ctx, &found, `SELECT service, COUNT(*) AS n FROM route_claim WHERE service IN (`+marks(len(part))+`) GROUP BY service`, anys(part)...)
+		if err != nil {
+			return fmt.Errorf("count the routes of %d services: %w", len(part), err)
+		}
+		for _, f := range found {
+			w.routes[f.Service] = f.N
+		}
+		return nil
 	})
 }
 

@@ -48,6 +48,9 @@ type InstanceView struct {
 	Seen *Seen // nil: no beat is recorded for it
 	// Unproven is how much stream time it has been unproven for; nil when it is not.
 	Unproven *time.Duration
+	// URLOwner is the other service that owns the path of its url; empty when its own does, when it has none, or when
+	// the instance is not routable.
+	URLOwner string
 }
 
 // Seen is what the last beat of an instance left behind.
@@ -65,8 +68,8 @@ type Seen struct {
 // ServiceFilter chooses services. Services named upstrand-… are never among them.
 type ServiceFilter struct {
 	Prefix string
-	Empty  *bool  // whether it has no routable instance
-	After  string // only those with a later name
+	State  ServiceState // empty: any
+	After  string       // only those with a later name
 	Limit  int
 }
 
@@ -75,6 +78,31 @@ type ServiceView struct {
 	Service
 	Groups []InstanceGroup // by zone, version, liveness, status; empty for a service without instances
 	Paths  []string        // of its route claims, in order
+	// Refused are the claims of other services on paths that its routable instances serve: by path and owner.
+	Refused []RouteClaim
+}
+
+// ServiceState is what becomes of a request for a service.
+type ServiceState string
+
+// The states of a service.
+const (
+	ServiceServing  ServiceState = "serving"  // some instance takes traffic
+	ServiceDraining ServiceState = "draining" // only draining instances are left: nothing new is sent to any
+	ServiceEmpty    ServiceState = "empty"    // no instance is routed to
+)
+
+// State is decided by the instances that take something new, which draining ones do not.
+func (v *ServiceView) State() ServiceState {
+	if v.EmptiedAt != 0 {
+		return ServiceEmpty
+	}
+	for _, g := range v.Groups {
+		if g.Count > 0 && g.Liveness.Routable() && g.Status != StatusDraining {
+			return ServiceServing
+		}
+	}
+	return ServiceDraining
 }
 
 // InstanceGroup is how many instances of a service are alike in these four.

@@ -72,11 +72,7 @@ type rejectedRow struct {
 
 // ListRejected is a page of the kept rejected records, newest first.
 func (s *Store) ListRejected(ctx context.Context, f RejectedFilter) ([]RejectedView, error) {
-	w := &where{}
-	in(w, "reason", f.Reasons)
-	if f.Part != nil {
-		w.add("part = ?", *f.Part)
-	}
+	w := rejectedWhere(f)
 	if k := f.After; k != nil {
 		w.add("received_at < ? OR (received_at = ? AND (part < ? OR (part = ? AND log_offset < ?)))",
 			k.At, k.At, k.Part, k.Part, k.Offset)
@@ -96,16 +92,26 @@ func (s *Store) ListRejected(ctx context.Context, f RejectedFilter) ([]RejectedV
 	return views, nil
 }
 
-// ReasonCount is how many records of all partitions were ever rejected for a reason.
+// ReasonCount is how many records were ever rejected for a reason.
 type ReasonCount struct {
 	Reason string `db:"reason"`
 	Count  int64  `db:"n"`
 }
 
-// RejectedCounts are the counts by reason, in the order of the reasons.
-func (s *Store) RejectedCounts(ctx context.Context) ([]ReasonCount, error) {
+// RejectedCounts are the counts by reason, in the order of the reasons, for the reasons and the partition of the filter.
+func (s *Store) RejectedCounts(ctx context.Context, f RejectedFilter) ([]ReasonCount, error) {
+	w := rejectedWhere(f)
 	return list[ReasonCount](ctx, s.db, "rejected counts",
-		"SELECT reason, SUM(n) AS n FROM rejected_count GROUP BY reason ORDER BY reason")
+		"SELECT reason, SUM(n) AS n FROM rejected_count"+w.String()+" GROUP BY reason ORDER BY reason", w.args...)
+}
+
+func rejectedWhere(f RejectedFilter) *where {
+	w := &where{}
+	in(w, "reason", f.Reasons)
+	if f.Part != nil {
+		w.add("part = ?", *f.Part)
+	}
+	return w
 }
 
 type versionRow struct {

@@ -13,9 +13,13 @@ const instanceColumns = `i.id, i.service, i.iid, i.incarnation, i.status, i.live
   i.weight, i.max_conns, i.max_fails, i.fail_timeout, i.slow_start, i.zone, i.app_version, i.tags, i.meta,
   i.beat_interval, i.stale_after, i.unproven_clock, i.created_at, i.changed_at, i.revision,
   h.part, h.clock AS seen_clock, h.incarnation AS seen_incarnation, h.seq, h.received_at, h.skew,
-  h.in_flight, h.rps_milli, h.latency_us, h.cpu_milli, h.memory, s.clock AS stream_clock`
+  h.in_flight, h.rps_milli, h.latency_us, h.cpu_milli, h.memory, s.clock AS stream_clock, COALESCE(c.service, '') AS url_owner`
 
-const instanceTables = ` FROM instance i LEFT JOIN hot h ON h.id = i.id LEFT JOIN stream s ON s.part = h.part`
+// instanceTables joins c, the claim of another service on the instance's url.
+func (s *Store) instanceTables() string {
+	return ` FROM instance i LEFT JOIN hot h ON h.id = i.id LEFT JOIN stream s ON s.part = h.part
+  LEFT JOIN route_claim c ON c.path = ` + s.dialect.routePath("i.url") + ` AND c.service <> i.service AND i.liveness IN ('live', 'unproven')`
+}
 
 type instanceViewRow struct {
 	ID          int64  `db:"id"`
@@ -57,12 +61,13 @@ type instanceViewRow struct {
 	CPUMilli        sql.NullInt64 `db:"cpu_milli"`
 	Memory          sql.NullInt64 `db:"memory"`
 	StreamClock     sql.NullInt64 `db:"stream_clock"`
+	URLOwner        string        `db:"url_owner"`
 }
 
 // ListInstances is a page of instances in the order of service and id.
 func (s *Store) ListInstances(ctx context.Context, f InstanceFilter) ([]InstanceView, error) {
 	w := instanceWhere(f)
-	rows, err := list[instanceViewRow](ctx, s.db, "instances", "SELECT "+instanceColumns+instanceTables+w.String()+
+	rows, err := list[instanceViewRow](ctx, s.db, "instances", "SELECT "+instanceColumns+s.instanceTables()+w.String()+
 		" ORDER BY i.service, i.iid LIMIT ?", append(w.args, pageLimit(f.Limit))...)
 	if err != nil {
 		return nil, err
@@ -79,7 +84,7 @@ func (s *Store) ListInstances(ctx context.Context, f InstanceFilter) ([]Instance
 // GetInstance is one instance, or ErrNotFound.
 func (s *Store) GetInstance(ctx context.Context, service, id string) (InstanceView, error) {
 	row, err := one[instanceViewRow](ctx, s.db, "instance "+service+"/"+id,
-		"SELECT "+instanceColumns+instanceTables+" WHERE i.service = ? AND i.iid = ?", service, id)
+		"SELECT "+instanceColumns+s.instanceTables()+" WHERE i.service = ? AND i.iid = ?", service, id)
 	if err != nil {
 		return InstanceView{}, err
 	}
@@ -136,6 +141,9 @@ func (r *instanceViewRow) view() (InstanceView, error) {
 	if err := decodeColumn(r.Meta, &v.Attrs.Meta); err != nil {
 		return v, fmt.Errorf("registry: instance %s/%s: meta: %w", r.Service, r.IID, err)
 	}
+	if !IsAgent(r.Service) {
+		v.URLOwner = r.URLOwner
+	}
 	v.Seen = r.seen()
 	if v.Liveness == Unproven && r.StreamClock.Valid {
 		held := max(0, micros(r.StreamClock.Int64-r.UnprovenAt))
@@ -186,7 +194,7 @@ func (s *Store) ListAgents(ctx context.Context, after *InstanceKey, limit int) (
 	w.prefix("i.service", AgentPrefix)
 	w.after(after)
 	rows, err := list[agentViewRow](ctx, s.db, "agents", "SELECT "+instanceColumns+
-		", a.report, a.received_at AS reported_at"+instanceTables+" LEFT JOIN agent_report a ON a.id = i.id"+w.String()+
+		", a.report, a.received_at AS reported_at"+s.instanceTables()+" LEFT JOIN agent_report a ON a.id = i.id"+w.String()+
 		" ORDER BY i.service, i.iid LIMIT ?", append(w.args, pageLimit(limit))...)
 	if err != nil {
 		return nil, err

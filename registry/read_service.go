@@ -18,6 +18,7 @@ type serviceViewRow struct {
 	Status    sql.NullString `db:"status"`
 	N         int            `db:"n"`
 	Path      sql.NullString `db:"path"`
+	Owner     sql.NullString `db:"owner"`
 }
 
 // ListServices is a page of services by name.
@@ -25,10 +26,14 @@ func (s *Store) ListServices(ctx context.Context, f ServiceFilter) ([]ServiceVie
 	w := &where{}
 	w.add("name < ? OR name >= ?", AgentPrefix, agentEnd)
 	w.prefix("name", f.Prefix)
-	if f.Empty != nil && *f.Empty {
+	const takes = "EXISTS (SELECT 1 FROM instance t WHERE t.service = service.name AND t.liveness IN ('live', 'unproven') AND t.status <> 'draining')"
+	switch f.State {
+	case ServiceEmpty:
 		w.add("emptied_at <> 0")
-	} else if f.Empty != nil {
-		w.add("emptied_at = 0")
+	case ServiceDraining:
+		w.add("emptied_at = 0 AND NOT " + takes)
+	case ServiceServing:
+		w.add("emptied_at = 0 AND " + takes)
 	}
 	if f.After != "" {
 		w.add("name > ?", f.After)
@@ -50,19 +55,33 @@ func (s *Store) GetService(ctx context.Context, name string) (ServiceView, error
 	return views[0], nil
 }
 
-// services reads the page first and joins the counted instances and the claims to it, in one statement: the two
-// halves of the UNION give the groups of instances and the paths.
+// KnownServices are those of the names that are services, in order.
+func (s *Store) KnownServices(ctx context.Context, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	w := &where{}
+	in(w, "name", names)
+	return list[string](ctx, s.db, "services", "SELECT name FROM service"+w.String()+" ORDER BY name", w.args...)
+}
+
+// services reads the page first and joins the counted instances and the claims to it, in one statement: the parts of
+// the UNION give the groups of instances, the paths, and the paths that routable instances serve and others own.
 func (s *Store) services(ctx context.Context, w *where, limit int) ([]ServiceView, error) {
 	page := "(SELECT name, created_at, emptied_at, revision FROM service" + w.String() + " ORDER BY name LIMIT ?) p"
 	args := append(slices.Clone(w.args), limit)
 	rows, err := list[serviceViewRow](ctx, s.db, "services",
-		`SELECT p.name, p.created_at, p.emptied_at, p.revision, i.zone, i.app_version, i.liveness, i.status, COUNT(i.id) AS n, NULL AS path
+		`SELECT p.name, p.created_at, p.emptied_at, p.revision, i.zone, i.app_version, i.liveness, i.status, COUNT(i.id) AS n, NULL AS path, NULL AS owner
 		 FROM `+page+` LEFT JOIN instance i ON i.service = p.name
 		 GROUP BY p.name, p.created_at, p.emptied_at, p.revision, i.zone, i.app_version, i.liveness, i.status
 		 UNION ALL
-		 SELECT p.name, p.created_at, p.emptied_at, p.revision, NULL, NULL, NULL, NULL, 0, c.path
+		 SELECT p.name, p.created_at, p.emptied_at, p.revision, NULL, NULL, NULL, NULL, 0, c.path, NULL
 		 FROM `+page+` JOIN route_claim c ON c.service = p.name
-		 ORDER BY name, path, zone, app_version, liveness, status`, append(args, args...)...)
+		 UNION ALL
+		 SELECT DISTINCT p.name, p.created_at, p.emptied_at, p.revision, NULL, NULL, NULL, NULL, 0, c.path, c.service
+		 FROM `+page+` JOIN instance i ON i.service = p.name AND i.liveness IN ('live', 'unproven')
+		 JOIN route_claim c ON c.path = `+s.dialect.routePath("i.url")+` AND c.service <> p.name
+		 ORDER BY name, path, zone, app_version, liveness, status`, slices.Concat(args, args, args)...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +98,8 @@ func foldServices(rows []serviceViewRow) []ServiceView {
 		}
 		v := &views[len(views)-1]
 		switch {
+		case r.Owner.Valid:
+			v.Refused = append(v.Refused, RouteClaim{Path: r.Path.String, Service: r.Owner.String})
 		case r.Path.Valid:
 			v.Paths = append(v.Paths, r.Path.String)
 		case r.N > 0:

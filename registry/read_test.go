@@ -26,7 +26,7 @@ func reads(s *registry.Store) map[string]func(context.Context) error {
 		"last event":  func(ctx context.Context) error { _, err := s.LastEventSeq(ctx); return err },
 		"streams":     func(ctx context.Context) error { return nonEmpty(s.Streams(ctx)) },
 		"rejected":    func(ctx context.Context) error { return nonEmpty(s.ListRejected(ctx, registry.RejectedFilter{})) },
-		"counts":      func(ctx context.Context) error { return nonEmpty(s.RejectedCounts(ctx)) },
+		"counts":      func(ctx context.Context) error { return nonEmpty(s.RejectedCounts(ctx, registry.RejectedFilter{})) },
 		"versions":    func(ctx context.Context) error { return nonEmpty(s.ListVersions(ctx, 0, 0)) },
 		"version":     func(ctx context.Context) error { _, err := s.GetVersion(ctx, 0); return err },
 		"versions on": func(ctx context.Context) error { return nonEmpty(s.VersionsAfter(ctx, 40)) },
@@ -166,15 +166,15 @@ func TestServicesAreChosen(t *testing.T) {
 			want   string
 		}{
 			"all":             {registry.ServiceFilter{}, "billing orders web"},
-			"empty":           {registry.ServiceFilter{Empty: ptr(true)}, "billing web"},
-			"serving":         {registry.ServiceFilter{Empty: ptr(false)}, "orders"},
+			"empty":           {registry.ServiceFilter{State: registry.ServiceEmpty}, "billing web"},
+			"serving":         {registry.ServiceFilter{State: registry.ServiceServing}, "orders"},
 			"prefix":          {registry.ServiceFilter{Prefix: "b"}, "billing"},
 			"whole name":      {registry.ServiceFilter{Prefix: "orders"}, "orders"},
 			"prefix of ours":  {registry.ServiceFilter{Prefix: "upstrand"}, ""},
 			"longer":          {registry.ServiceFilter{Prefix: "ordersx"}, ""},
 			"pattern":         {registry.ServiceFilter{Prefix: "%"}, ""},
 			"after":           {registry.ServiceFilter{After: "billing", Limit: 1}, "orders"},
-			"after and state": {registry.ServiceFilter{After: "billing", Empty: ptr(true)}, "web"},
+			"after and state": {registry.ServiceFilter{After: "billing", State: registry.ServiceEmpty}, "web"},
 		} {
 			views, err := s.ListServices(t.Context(), c.filter)
 			if err != nil {

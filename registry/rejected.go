@@ -9,6 +9,20 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
+// Reasons why a record is rejected, beside those of a beat (heartbeat.Reasons).
+const (
+	RejectedPulse      = "bad_pulse"
+	RejectedInvalid    = "invalid"       // no beat, for a reason without a code
+	RejectedPanic      = "decoder_panic" // a bug of ours; the record is kept so that it can be found
+	RejectedUnreadable = "unreadable"    // the broker's bytes at this offset are no record
+	RejectedNotApplied = "not_applied"   // the registry refused this very record, again and again
+)
+
+// RejectedReasons lists them.
+func RejectedReasons() []string {
+	return []string{RejectedPulse, RejectedInvalid, RejectedPanic, RejectedUnreadable, RejectedNotApplied}
+}
+
 // maxRejectedValue is how many bytes are kept of an unusable record.
 const maxRejectedValue = 4096
 

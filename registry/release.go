@@ -104,16 +104,27 @@ func (s *Store) releaseClaims(ctx context.Context, tx *sqlx.Tx, w *world, servic
 			}
 			continue
 		}
+		if _, counted := w.routes[heir.Service]; !counted {
+			if err := countRoutes(ctx, tx, w, []string{heir.Service}); err != nil {
+				return err
+			}
+		}
 		w.route(heir)
+		if w.claims[c.Path] == nil { // the heir came to its limit by what it got here
+			if err := s.remove(ctx, tx, w, removedClaim, c.Path); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// firstAt is the oldest routable instance that serves a path, nil when there is none.
+// firstAt is the oldest routable instance that serves a path and whose service may have one more, nil when there is none.
 func firstAt(ctx context.Context, tx *sqlx.Tx, path string) (*row, error) {
 	var first *row
 	err := queryRows(ctx, tx, selectRow+` WHERE i.url IN (?, ?) AND i.liveness IN ('live', 'unproven')
-		AND NOT (i.service >= ? AND i.service < ?) ORDER BY i.id LIMIT 1`, []any{path, path + "/", AgentPrefix, agentEnd},
+		AND NOT (i.service >= ? AND i.service < ?) AND (SELECT COUNT(*) FROM route_claim c WHERE c.service = i.service) < ?
+		ORDER BY i.id LIMIT 1`, []any{path, path + "/", AgentPrefix, agentEnd, MaxRoutes},
 		func(r *row) { first = r })
 	return first, err
 }

@@ -20,6 +20,7 @@ import (
 //
 //	partitions N               open streams 0 to N-1, as owner L (default 1)
 //	beat SERVICE/ID [inc= seq= addr= status= weight= url= zone= interval= stale= report= part=]
+//	urls SERVICE/ID N PREFIX   N beats, each with another url: PREFIX1, PREFIX2, …
 //	bye SERVICE/ID [inc= seq= part=]
 //	pulse TIME [xN] [part=] [session=] [n=]     to all partitions unless part is given
 //	bad REASON [part=]         an unusable record
@@ -28,7 +29,7 @@ import (
 //	adopt N                    the topic has N partitions now
 //	restart OFFSET [part=]     set a partition's position
 //	housekeep TIME             as if it were TIME later
-//	show, events, services, claims, changes N, streams, rejected
+//	show, events [KIND], count, services, claims, changes N, streams, rejected
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -130,6 +131,11 @@ func (sc *scenario) run(line string) {
 		sc.partitions(atoi(sc.t, arg(0)))
 	case "beat", "bye":
 		sc.beat(words[0] == "bye", arg(0), opts)
+	case "urls":
+		for i := range atoi(sc.t, arg(1)) {
+			opts["url"] = arg(2) + strconv.Itoa(i+1)
+			sc.beat(false, arg(0), opts)
+		}
 	case "pulse":
 		sc.pulse(plain, opts)
 	case "bad":
@@ -299,7 +305,9 @@ func (sc *scenario) show(what string, plain []string) {
 	case "show":
 		sc.instances(strings.Join(plain, " "))
 	case "events":
-		sc.events()
+		sc.events(strings.Join(plain, " "))
+	case "count":
+		sc.rows(`SELECT CONCAT(service, ' has ', COUNT(*), ' routes') FROM route_claim GROUP BY service ORDER BY service`)
 	case "services", "claims", "changes":
 		sc.snapshot(what, plain)
 	case "streams":
@@ -354,7 +362,8 @@ func (sc *scenario) instances(prefix string) {
 	}
 }
 
-func (sc *scenario) events() {
+// events prints those since the last time; only tells of one kind.
+func (sc *scenario) events(only string) {
 	events, err := sc.store.ListEvents(context.Background(), EventFilter{Limit: 1000})
 	if err != nil {
 		sc.t.Fatal(err)
@@ -365,6 +374,9 @@ func (sc *scenario) events() {
 			continue
 		}
 		sc.lastSeq = e.Seq
+		if only != "" && e.Kind != only {
+			continue
+		}
 		sc.say("%d %s %s/%s: %s", e.Revision, e.Kind, e.Service, e.ID, e.Cause)
 	}
 }

@@ -1,6 +1,9 @@
 package registry
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // settle finds out what an accepted beat changed, and says it in one event.
 func (w *world) settle(r *row, before *Instance, isNew bool, silent int64) {
@@ -10,18 +13,9 @@ func (w *world) settle(r *row, before *Instance, isNew bool, silent int64) {
 		w.join(r, before, isNew)
 		w.route(r)
 		return
-	case before.Liveness == Unproven:
-		w.become(r, Live, EventProven, "beats again after "+seconds(micros(silent)))
-	case r.Incarnation != before.Incarnation:
-		cause := fmt.Sprintf("restarted: incarnation %d → %d", before.Incarnation, r.Incarnation)
-		if changes != "" {
-			cause += ", " + changes
-		}
-		w.become(r, Live, EventRestarted, cause)
-	case r.Status != before.Status:
-		w.become(r, Live, statusEvent(r.Status), statusCause(r.Status, changes))
-	case changes != "":
-		w.become(r, Live, EventChanged, changes)
+	case before.Liveness == Unproven || r.Incarnation != before.Incarnation || r.Status != before.Status || changes != "":
+		kind, cause := news(r, before, silent, changes)
+		w.become(r, Live, kind, cause)
 	case r.Interval != before.Interval || r.StaleAfter != before.StaleAfter:
 		w.touch(r) // judged otherwise from now on, routed to as before
 	}
@@ -46,23 +40,38 @@ func (w *world) join(r *row, before *Instance, isNew bool) {
 	w.tally.joined++
 }
 
-func statusEvent(s Status) string {
-	if s == StatusDraining {
-		return EventDraining
+// news is what a beat says of an instance that was routable before. Much may have happened at once: the event is of the
+// kind that comes first here, and its cause tells all of it.
+func news(r *row, before *Instance, silent int64, changes string) (kind, cause string) {
+	var said []string
+	tell := func(k, text string) {
+		if kind == "" {
+			kind = k
+		}
+		said = append(said, text)
 	}
-	return EventUp
-}
-
-func statusCause(s Status, changes string) string {
-	cause := "takes traffic again"
-	if s == StatusDraining {
-		cause = "draining"
+	if r.Incarnation != before.Incarnation {
+		tell(EventRestarted, fmt.Sprintf("restarted: incarnation %d → %d", before.Incarnation, r.Incarnation))
+	}
+	if r.Status != before.Status {
+		if r.Status == StatusDraining {
+			tell(EventDraining, "draining")
+		} else {
+			tell(EventUp, "takes traffic again")
+		}
+	}
+	if before.Liveness == Unproven {
+		tell(EventProven, "beats again after "+seconds(micros(silent)))
 	}
 	if changes != "" {
-		cause += ", " + changes
+		tell(EventChanged, changes)
 	}
-	return cause
+	return kind, strings.Join(said, ", ")
 }
+
+// MaxRoutes is how many routes a service may claim. A claim is kept until the service is gone, so without a limit one
+// instance that names another url in each beat would fill the topology.
+const MaxRoutes = 64
 
 // route claims the path that an instance serves for its service. First come, first served.
 func (w *world) route(r *row) {
@@ -72,13 +81,18 @@ func (w *world) route(r *row) {
 	}
 	c := w.claims[path]
 	switch {
-	case c == nil:
+	case c == nil && w.routes[r.Service] < MaxRoutes:
+		w.routes[r.Service]++
 		c = &RouteClaim{Path: path, Service: r.Service, ClaimedAt: w.now, Revision: w.book.next()}
 		w.claims[path] = c
 		w.newClaims = append(w.newClaims, c)
 		w.events = append(w.events, Event{At: w.now, Kind: EventRouteClaimed, Service: r.Service, Actor: w.actor,
 			Cause: fmt.Sprintf("route %s claimed, first served by %s", path, r.name())})
-	case c.Service != r.Service:
+	case c == nil && w.routes[r.Service] > MaxRoutes: // said in this transaction already; urls may come by the thousand
+	case c == nil || c.Service != r.Service:
+		if c == nil {
+			w.routes[r.Service]++
+		}
 		if k := (refusal{r.Service, path}); w.refused[k] == nil {
 			w.refused[k] = r
 		}
@@ -87,6 +101,10 @@ func (w *world) route(r *row) {
 
 // refuse is said once per service and path: when the first of its routable instances asks for it.
 func (w *world) refuse(k refusal) {
+	why := fmt.Sprintf("is one too many: a service may have %d and keeps each until it is gone", MaxRoutes)
+	if c := w.claims[k.path]; c != nil {
+		why = "belongs to " + c.Service
+	}
 	w.events = append(w.events, Event{At: w.now, Kind: EventRouteRefused, Service: k.service, Actor: w.actor,
-		Cause: fmt.Sprintf("route %s belongs to %s, asked for by %s", k.path, w.claims[k.path].Service, w.refused[k].name())})
+		Cause: fmt.Sprintf("route %s %s, asked for by %s", k.path, why, w.refused[k].name())})
 }

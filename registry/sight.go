@@ -11,26 +11,6 @@ const (
 	IgnoredUnstorable = "unstorable"        // does not fit the registry's columns
 )
 
-// Kinds of events about instances, services, routes and streams.
-const (
-	EventJoined        = "joined"         // a new instance, or one that is back
-	EventRestarted     = "restarted"      // a new incarnation took over from a live one
-	EventChanged       = "changed"        // address, weight or another attribute
-	EventDraining      = "draining"       // asked to get nothing new
-	EventUp            = "up"             // takes traffic again after draining
-	EventLeft          = "left"           // said goodbye
-	EventStale         = "stale"          // fell silent
-	EventUnproven      = "unproven"       // silent together with too many others
-	EventProven        = "proven"         // an unproven one beats again
-	EventSuperseded    = "superseded"     // lost its address to another instance
-	EventRouteClaimed  = "route_claimed"  // a service owns a URL path now
-	EventRouteRefused  = "route_refused"  // another service owns it
-	EventRouteReleased = "route_released" // its service is gone
-	EventServiceGone   = "service_gone"   // had no instance for too long, or was deleted
-	EventForgotten     = "forgotten"      // the row of a dead instance was deleted
-	EventStream        = "stream"         // a partition's position was set by hand
-)
-
 // refusedBy orders sightings of one instance: it says why s does not count after what is known, empty when it does. Only
 // incarnations of the same instance are compared, and a lower one counts once the holder lives no more, since a host's
 // clock may step back over a restart. A sender that gives no incarnation is taken in the order of the log.

@@ -17,6 +17,7 @@ type world struct {
 	byID   map[int64]*row
 	addrs  map[string]*claim
 	claims map[string]*RouteClaim // by path
+	routes map[string]int         // how many a service has, of those that ask for one; above MaxRoutes: and was refused
 	clocks map[int32]int64        // of the other partitions
 
 	dirty     map[int64]*row      // instance rows to write
@@ -26,7 +27,7 @@ type world struct {
 	born      []*row              // instances that this transaction inserts
 	addrDirty map[string]*claim
 	newClaims []*RouteClaim
-	refused   map[refusal]*row // routes that another service owns, with the instance that wanted it first
+	refused   map[refusal]*row // routes that a service can't have, with the instance that wanted it first
 	reports   map[int64]report
 	events    []Event
 	tally     counts
@@ -68,7 +69,7 @@ func newWorld(part int32, actor string, now int64) *world {
 	return &world{
 		part: part, now: now, actor: actor,
 		rows: map[name]*row{}, byID: map[int64]*row{}, addrs: map[string]*claim{}, claims: map[string]*RouteClaim{},
-		clocks: map[int32]int64{}, dirty: map[int64]*row{}, raised: map[int64]bool{}, seen: map[int64]*Sighting{},
+		routes: map[string]int{}, clocks: map[int32]int64{}, dirty: map[int64]*row{}, raised: map[int64]bool{}, seen: map[int64]*Sighting{},
 		services: map[string]bool{}, addrDirty: map[string]*claim{}, refused: map[refusal]*row{}, reports: map[int64]report{},
 	}
 }

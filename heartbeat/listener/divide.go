@@ -55,7 +55,7 @@ func (a *applier) alone(ctx context.Context, b registry.Batch, cause error) erro
 // giveUp applies a batch of one beat with a bad record in the beat's place.
 func (a *applier) giveUp(ctx context.Context, b registry.Batch, cause error) error {
 	r := b.Records[0]
-	bad := reject(raw{offset: r.Offset, key: []byte(r.Sighting.Service + "/" + r.Sighting.ID)}, reasonNotApplied,
+	bad := reject(raw{offset: r.Offset, key: []byte(r.Sighting.Service + "/" + r.Sighting.ID)}, registry.RejectedNotApplied,
 		cause.Error(), a.cfg.Now().UnixMicro())
 	b.Records, b.Rejected = nil, []registry.Rejected{*bad}
 	if err := a.attempt(ctx, &b, time.Time{}); err != nil {

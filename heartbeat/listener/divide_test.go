@@ -32,7 +32,7 @@ func TestRefusedRecordIsGivenUpAlone(t *testing.T) {
 		settle(2 * time.Minute)
 		stop()
 		reg.exactlyOnce(t, 0, l)
-		if reg.bad[reasonNotApplied] != 2 || len(reg.bad) != 1 || reg.seq("orders/a") != 1000 {
+		if reg.bad[registry.RejectedNotApplied] != 2 || len(reg.bad) != 1 || reg.seq("orders/a") != 1000 {
 			t.Errorf("bad %v, seq %d", reg.bad, reg.seq("orders/a"))
 		}
 	})
@@ -86,7 +86,7 @@ func TestDatabaseThatRefusesEveryBeat(t *testing.T) {
 		}
 		reg.look(func() { broken = false })
 		settle(5 * time.Second)
-		if n, _ := reg.refused(reasonNotApplied); n > 6 || reg.seq("orders/a") != 150 {
+		if n, _ := reg.refused(registry.RejectedNotApplied); n > 6 || reg.seq("orders/a") != 150 {
 			t.Errorf("%d beats were given up in 150s, seq %d", n, reg.seq("orders/a"))
 		}
 		stop()

@@ -25,6 +25,16 @@
 //   - Two processes both believe that they own the partition: their pulses alternate, so none follows the one before
 //     it in its session, and the clock stands until one of them has given up. Their batches are fenced by the offset.
 //
+// # Who is trusted
+//
+// Whoever may write topic_heartbeat. A record of it says who it is of, and nothing proves that: it may be a goodbye for
+// any instance, an address that is another's, the report of an agent, or a run of pulses that ages a whole partition by
+// 2 s each. To count only pulses of the owner's own session would not help, and would break what holds otherwise: after
+// a takeover or a restart the pulses of the owners before are read back and must count, and the clock must be a function
+// of the log alone, the same for whoever applies it. So keep others out with Kafka's ACLs: write for the services that
+// beat and for the listeners and proxies only, or let services beat through the registry's API, which writes no pulses,
+// takes no beats of agents, and can stand behind whatever authenticates.
+//
 // # Bounds
 //
 // Memory per partition is bounded by one fetch response and two batches: the one in its transaction and the one that

@@ -358,7 +358,7 @@ func TestUnreadableOffsetsAreSteppedOver(t *testing.T) {
 		settle(10 * time.Second)
 		stop()
 		reg.exactlyOnce(t, 0, l)
-		if reg.bad[reasonUnreadable] != 5 || reg.seq("orders/a") != 29 {
+		if reg.bad[registry.RejectedUnreadable] != 5 || reg.seq("orders/a") != 29 {
 			t.Errorf("bad %v, seq %d", reg.bad, reg.seq("orders/a"))
 		}
 	})

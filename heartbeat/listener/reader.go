@@ -284,7 +284,7 @@ func (r *reader) giveUp(cause error) {
 	}
 	r.log.Error().Err(cause).Int64("offset", r.pos).Msg("stepping over an unreadable offset")
 	r.met.records.WithLabelValues(kindBad).Inc()
-	bad := reject(raw{offset: r.pos}, reasonUnreadable, cause.Error(), r.cfg.Now().UnixMicro())
+	bad := reject(raw{offset: r.pos}, registry.RejectedUnreadable, cause.Error(), r.cfg.Now().UnixMicro())
 	r.skipTo(r.pos + 1)
 	r.pending.Rejected = append(r.pending.Rejected, *bad)
 	r.stuck, r.hopeless = 0, true

@@ -18,14 +18,6 @@ const (
 	kindControl = "control" // a marker that Kafka's transactions leave in the log
 )
 
-// Reasons of our own beside those of package heartbeat.
-const (
-	reasonBadPulse   = "bad_pulse"
-	reasonPanic      = "decoder_panic" // a bug of ours; the record is kept so that it can be found
-	reasonUnreadable = "unreadable"    // the broker's bytes at this offset are no record
-	reasonNotApplied = "not_applied"   // the registry refused this very record, again and again
-)
-
 // What is kept of a bad record.
 const (
 	maxRejectedKey    = 255
@@ -49,7 +41,7 @@ func read(r raw, receivedAt int64) (rec registry.Record, bad *registry.Rejected,
 	if string(r.key) == pulseKey {
 		p, err := decodePulse(r.value)
 		if err != nil {
-			return rec, reject(r, reasonBadPulse, err.Error(), receivedAt), kindBad
+			return rec, reject(r, registry.RejectedPulse, err.Error(), receivedAt), kindBad
 		}
 		rec.Pulse = &p
 		return rec, nil, kindPulse
@@ -66,7 +58,7 @@ func read(r raw, receivedAt int64) (rec registry.Record, bad *registry.Rejected,
 func decodeBeat(r raw, receivedAt int64) (s *registry.Sighting, reason string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s, reason, err = nil, reasonPanic, fmt.Errorf("decoding panicked: %v", p)
+			s, reason, err = nil, registry.RejectedPanic, fmt.Errorf("decoding panicked: %v", p)
 		}
 	}()
 	b, err := heartbeat.DecodeRecord(r.key, r.value)
@@ -77,7 +69,7 @@ func decodeBeat(r raw, receivedAt int64) (s *registry.Sighting, reason string, e
 	if errors.As(err, &invalid) {
 		return nil, string(invalid.Reason), err
 	}
-	return nil, "invalid", err
+	return nil, registry.RejectedInvalid, err
 }
 
 // isControl recognises a transaction marker, whose key is two 16-bit numbers: version 0 and commit or abort. The client

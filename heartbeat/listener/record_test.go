@@ -74,7 +74,7 @@ func TestReadKinds(t *testing.T) {
 		kind, reason string
 	}{
 		"pulse":              {raw{key: []byte(pulseKey), value: []byte(`{"session":"ab","n":2,"elapsed_us":1000000}`)}, kindPulse, ""},
-		"bad pulse":          {raw{key: []byte(pulseKey)}, kindBad, reasonBadPulse},
+		"bad pulse":          {raw{key: []byte(pulseKey)}, kindBad, registry.RejectedPulse},
 		"commit marker":      {raw{key: []byte{0, 0, 0, 1}, value: []byte{0, 0, 0, 0, 0, 3}}, kindControl, ""},
 		"abort marker":       {raw{key: []byte{0, 0, 0, 0}, value: []byte{0, 0, 0, 0, 0, 3}}, kindControl, ""},
 		"tombstone":          {raw{key: []byte("orders/a")}, kindBad, "empty"},
@@ -127,7 +127,7 @@ func FuzzRead(f *testing.F) {
 				n++
 			}
 		}
-		if n != 1 || bad != nil && (bad.Reason == reasonPanic || bad.Reason == "" || len(bad.Reason) > 32) {
+		if n != 1 || bad != nil && (bad.Reason == registry.RejectedPanic || bad.Reason == "" || len(bad.Reason) > 32) {
 			t.Errorf("kind %s, record %+v, bad %+v", kind, rec, bad)
 		}
 		if rec.Pulse != nil && (rec.Pulse.N < 1 || rec.Pulse.Elapsed < 0 || len(rec.Pulse.Session) > 64) {

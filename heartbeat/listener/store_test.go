@@ -79,7 +79,7 @@ func (r *storeRecorder) all(t testing.TB, limit time.Duration, n int, seq int64)
 
 func (r *storeRecorder) rejected(t testing.TB) (counts map[string]int64, sum int64) {
 	t.Helper()
-	list, err := r.store.RejectedCounts(context.Background())
+	list, err := r.store.RejectedCounts(context.Background(), registry.RejectedFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,7 @@ func (s *Sidecar) join(ip string) error {
 	result := s.beating.result
 	go func() { result <- sender.Run(ctx) }()
 	s.setCurrent(sender)
+	s.note(func(st *Stats) { s.counted, st.Incarnation = sender, cfg.Beat.Incarnation; st.Incarnations++ })
 	return nil
 }
 
@@ -58,6 +59,7 @@ func (s *Sidecar) leave() error {
 	s.setCurrent(nil)
 	s.beating.cancel()
 	err := <-s.beating.result
+	s.note(func(st *Stats) { *st, s.counted = with(*st, s.counted), nil; st.Incarnation = 0 })
 	s.beating = nil
 	if err == nil {
 		s.log.Info("said goodbye", "incarnation", s.incarnation)
@@ -130,7 +132,9 @@ func (s *Sidecar) watch(ctx context.Context, changes chan<- change) {
 			s.log.Info("check fails", "error", err)
 		}
 		failing = err != nil
-		if h.observe(err == nil) {
+		changed := h.observe(err == nil)
+		s.note(func(st *Stats) { st.Checks++; st.CheckError, st.Well = err, h.well })
+		if changed {
 			select {
 			case changes <- change{well: h.well, ip: ip, cause: err}:
 			case <-ctx.Done():

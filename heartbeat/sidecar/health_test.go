@@ -71,6 +71,9 @@ type spokenBy struct {
 	fail   error
 }
 
+// Stats tells of one beat and one failure for each incarnation.
+func (b *spokenBy) Stats() heartbeat.Stats { return heartbeat.Stats{Sent: 1, Failed: 1} }
+
 func (b *spokenBy) Run(ctx context.Context) error {
 	b.events.add("beat %s:%d +%d", b.cfg.Beat.IP, b.cfg.Beat.Port, b.cfg.Beat.Incarnation-b.events.begin.UnixMilli())
 	<-ctx.Done()
@@ -200,6 +203,46 @@ func TestAddressIsLookedUp(t *testing.T) {
 		cancel()
 		if err := <-result; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Counts go on over incarnations and never fall; what stands now is told as it is.
+func TestStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var outcome error
+		set := func(err error) { mu.Lock(); outcome = err; mu.Unlock() }
+		cfg := testConfig()
+		cfg.Check = func(context.Context) error { mu.Lock(); defer mu.Unlock(); return outcome }
+		s, _, stop := inBubble(t, cfg)
+		at := func(what string, want Stats) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			got := s.Stats()
+			if (got.Incarnation != 0) != want.Well || got.Checks == 0 {
+				t.Errorf("%s: incarnation %d, %d checks", what, got.Incarnation, got.Checks)
+			}
+			got.Incarnation, got.Checks = 0, 0
+			if got != want {
+				t.Errorf("%s: got %+v, want %+v", what, got, want)
+			}
+		}
+		at("well", Stats{Well: true, Sent: 1, Failed: 1, Incarnations: 1})
+		ill := errors.New("disk full")
+		set(ill)
+		at("ill", Stats{Sent: 1, Failed: 1, Incarnations: 1, CheckError: ill})
+		if err := s.Ready(); !errors.Is(err, ill) {
+			t.Errorf("Ready does not tell why the check fails: %v", err)
+		}
+		set(nil)
+		at("well again", Stats{Well: true, Sent: 2, Failed: 2, Incarnations: 2})
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if got := s.Stats(); got.Sent != 2 || got.Incarnation != 0 {
+			t.Errorf("ended: %+v", got)
 		}
 	})
 }

@@ -57,16 +57,58 @@ type Sidecar struct {
 
 	mu      sync.Mutex
 	current beater // nil: nothing is said now
+	counted beater // whose beats stats does not have yet; nil: none
+	stats   Stats
 
 	// The fields below belong to Run.
 	incarnation int64
 	beating     *beating
 }
 
+// Stats is what a Sidecar did so far and how things stand.
+type Stats struct {
+	Sent, Failed int64     // beats that Kafka acknowledged, and failed attempts, over all incarnations
+	LastSent     time.Time // of the last acknowledged beat; zero: none yet
+	Incarnation  int64     // of the beats that are sent now; 0 while nothing is said
+	Incarnations int64     // how many there were
+	Well         bool      // what the checks come to, by Rise and Fall
+	CheckError   error     // of the last check; nil when it succeeded, or there was none yet
+	Checks       int64     // checks that were made
+	ChildRunning bool      // the service's own process; false when there is no command
+}
+
+// Stats tells how things stand. It may be called at any time.
+func (s *Sidecar) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return with(s.stats, s.counted)
+}
+
+// with adds a Sender's beats to those of the senders before it.
+func with(st Stats, b beater) Stats {
+	if b == nil {
+		return st
+	}
+	own := b.Stats()
+	st.Sent, st.Failed = st.Sent+own.Sent, st.Failed+own.Failed
+	if !own.LastSent.IsZero() {
+		st.LastSent = own.LastSent
+	}
+	return st
+}
+
+// note changes what Stats tells.
+func (s *Sidecar) note(change func(*Stats)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.stats)
+}
+
 // beater is the part of heartbeat.Sender that is used here.
 type beater interface {
 	Run(context.Context) error
 	Ready() error
+	Stats() heartbeat.Stats
 }
 
 // New checks the configuration and starts nothing.
@@ -139,7 +181,10 @@ func (s *Sidecar) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil {
-		return errors.New("the service's check has not succeeded often enough")
+		if s.stats.CheckError != nil {
+			return s.stats.CheckError
+		}
+		return errors.New("the service's check has not succeeded often enough yet")
 	}
 	return s.current.Ready()
 }
@@ -158,6 +203,8 @@ func (s *Sidecar) Run(ctx context.Context) error {
 			return err
 		}
 		ended = child.done
+		s.note(func(st *Stats) { st.ChildRunning = true })
+		defer s.note(func(st *Stats) { st.ChildRunning = false })
 		s.log.Info("child started", "pid", child.pid(), "command", s.cfg.Command[0])
 	}
 	goodbye := s.followCheck(ctx, child, ended, signals)

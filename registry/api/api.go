@@ -23,6 +23,7 @@ import (
 type Reader interface {
 	ListServices(context.Context, registry.ServiceFilter) ([]registry.ServiceView, error)
 	GetService(ctx context.Context, name string) (registry.ServiceView, error)
+	KnownServices(ctx context.Context, names []string) ([]string, error)
 	ListInstances(context.Context, registry.InstanceFilter) ([]registry.InstanceView, error)
 	GetInstance(ctx context.Context, service, id string) (registry.InstanceView, error)
 	ListAgents(ctx context.Context, after *registry.InstanceKey, limit int) ([]registry.AgentView, error)
@@ -30,7 +31,7 @@ type Reader interface {
 	LastEventSeq(context.Context) (int64, error)
 	Streams(context.Context) ([]registry.StreamState, error)
 	ListRejected(context.Context, registry.RejectedFilter) ([]registry.RejectedView, error)
-	RejectedCounts(context.Context) ([]registry.ReasonCount, error)
+	RejectedCounts(context.Context, registry.RejectedFilter) ([]registry.ReasonCount, error)
 	ListVersions(ctx context.Context, before int64, limit int) ([]registry.Version, error)
 	GetVersion(ctx context.Context, version int64) (registry.Version, error)
 	VersionsAfter(ctx context.Context, version int64) ([]int64, error)
@@ -77,6 +78,8 @@ type api struct {
 	store   Reader
 	metrics *metrics
 	waiting chan struct{} // one entry for each request that waits for events
+
+	publishing trouble // of writing beats
 }
 
 // New builds the handler for /v1/… and /openapi.json. It starts nothing. The server should have no write timeout

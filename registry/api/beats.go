@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -99,12 +100,17 @@ func split(body []byte, ndjson bool) ([]json.RawMessage, *problem) {
 				raws = append(raws, line)
 			}
 		}
+		if len(raws) > 1 && json.Valid(body) {
+			return nil, otherType("is one JSON value over several lines and comes as "+typeNDJSON, body, typeJSON+" for a beat or an array of beats")
+		}
 	case len(body) > 0 && body[0] == '[':
 		if err := json.Unmarshal(body, &raws); err != nil {
 			return nil, newProblem(http.StatusUnprocessableEntity, "the body is no JSON array; nothing was accepted", wire.FieldError{
 				Location: "body", Message: err.Error(), Value: shown(string(body)), Allowed: "[BEAT, BEAT, …]",
 			})
 		}
+	case severalBeats(body):
+		return nil, otherType("has several beats and comes as "+typeJSON, body, typeNDJSON+" for a beat a line, or [BEAT, BEAT, …] as "+typeJSON)
 	case len(body) > 0:
 		raws = []json.RawMessage{body}
 	}
@@ -119,6 +125,27 @@ func split(body []byte, ndjson bool) ([]json.RawMessage, *problem) {
 		})
 	}
 	return raws, nil
+}
+
+// severalBeats reports whether a body is a whole object with another one after it: lines of beats.
+func severalBeats(body []byte) bool {
+	if len(body) == 0 || body[0] != '{' {
+		return false
+	}
+	values := json.NewDecoder(bytes.NewReader(body))
+	var first json.RawMessage
+	if values.Decode(&first) != nil {
+		return false
+	}
+	rest := bytes.TrimSpace(body[values.InputOffset():])
+	return len(rest) > 0 && rest[0] == '{'
+}
+
+// otherType is the answer to a body that belongs to the other of the two types.
+func otherType(message string, body []byte, allowed string) *problem {
+	return newProblem(http.StatusUnprocessableEntity, "the body is of another type than it says; nothing was accepted", wire.FieldError{
+		Location: "body", Message: message, Value: shown(string(body)), Allowed: allowed,
+	})
 }
 
 // peer is the address that the request comes from; invalid when there is none, as over a Unix socket. What a proxy in
@@ -145,6 +172,9 @@ func decodeBeats(raws []json.RawMessage, from netip.Addr) *beats {
 		result := &b.answer.Beats[i]
 		result.Index = i
 		beat, err := heartbeat.Decode(withAddress(raw, from))
+		if err == nil && heartbeat.IsAgent(beat.Service) {
+			err = ours(beat.Service)
+		}
 		var value []byte
 		if err == nil {
 			value, err = beat.Encode()
@@ -158,6 +188,15 @@ func decodeBeats(raws []json.RawMessage, from netip.Addr) *beats {
 		b.places = append(b.places, i)
 	}
 	return b
+}
+
+// ours refuses a beat of a part of Upstrand itself. These beat over Kafka, and what they report of their topology is
+// believed when the next version is numbered, so it is not for everybody who may post.
+func ours(service string) error {
+	return &heartbeat.InvalidError{Reason: heartbeat.BadService, Problems: []heartbeat.Problem{{
+		Field: "service", Reason: heartbeat.BadService, Message: "belongs to Upstrand itself, whose parts beat over Kafka only",
+		Value: strconv.Quote(service), Allowed: "a name that does not begin with " + heartbeat.AgentPrefix,
+	}}}
 }
 
 // withAddress puts the sender's address into a beat that has a port and no ip. It adds text in front of what was sent,
@@ -195,7 +234,7 @@ func (b *beats) invalid(result *wire.BeatResult, raw json.RawMessage, err error)
 		if p.Field != "" {
 			where += "." + p.Field
 		}
-		b.errs = append(b.errs, wire.FieldError{Location: where, Message: string(p.Reason), Value: shown(p.Value), Allowed: p.Allowed})
+		b.errs = append(b.errs, wire.FieldError{Location: where, Message: p.Message, Reason: string(p.Reason), Value: shown(p.Value), Allowed: p.Allowed})
 	}
 	if invalid.Omitted > 0 {
 		b.errs = append(b.errs, wire.FieldError{Location: location, Message: fmt.Sprintf("%d further problems", invalid.Omitted)})
@@ -233,7 +272,7 @@ func (a *api) send(ctx context.Context, messages []Message) []error {
 	defer cancel()
 	failed := a.cfg.Publisher.Publish(ctx, messages)
 	if failed != nil {
-		a.cfg.Logger.Error().Err(errors.Join(failed...)).Int("beats", len(messages)).Msg("publish of posted beats failed")
+		a.publishFailed(failed, len(messages))
 	}
 	return failed
 }

@@ -130,9 +130,9 @@ func TestGoodBeatsBesideBadOnesAreAcceptedAndSaidSo(t *testing.T) {
 	}
 	where := map[string]string{}
 	for _, e := range problem.Errors {
-		where[e.Location] = e.Message
-		if e.Allowed == "" {
-			t.Errorf("%s does not say what is allowed", e.Location)
+		where[e.Location] = e.Reason
+		if e.Allowed == "" || e.Message == "" || e.Message == e.Reason {
+			t.Errorf("%s does not say what is wrong and what is allowed", e.Location)
 		}
 	}
 	wantWhere := map[string]string{
@@ -144,6 +144,31 @@ func TestGoodBeatsBesideBadOnesAreAcceptedAndSaidSo(t *testing.T) {
 	}
 	wantMetric(t, metrics, "upstrand_api_beats_total", 2, "result", "accepted")
 	wantMetric(t, metrics, "upstrand_api_beats_total", 3, "result", "invalid")
+}
+
+// What agents report is believed when the next version is numbered, so not everybody who may post may say it.
+func TestAgentsCanNotBePosted(t *testing.T) {
+	for _, body := range []string{
+		`{"service":"upstrand-proxy","id":"p1","ip":"10.0.0.1","port":8081,"meta":{"topology_version":"2000000","topology_epoch":"200"}}`,
+		`{"service":"upstrand-proxy","id":"p1","status":"leaving"}`,
+		`{"service":"upstrand-x","id":"p1","port":1}`,
+		`{"service":"\u0075pstrand-proxy","id":"p1","port":1}`,
+	} {
+		p := &topic{}
+		w := call(t, beatsAPI(t, p), post("["+body+","+beat("a1")+"]", "application/json"))
+		problem := decode[wire.Problem](t, w)
+		if w.Code != 422 || problem.Result.Accepted != 1 || problem.Result.Beats[0].Reason != "bad_service" ||
+			problem.Errors[0].Location != "body[0].service" || !strings.Contains(problem.Errors[0].Message, "over Kafka only") {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+		if diff := cmp.Diff([]string{"orders/a1"}, p.keys()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	p := &topic{}
+	if w := call(t, beatsAPI(t, p), post(strings.Replace(beat("a1"), "orders", "upstrand", 1), "application/json")); w.Code != 202 {
+		t.Errorf("a service that is only named alike: %d %s", w.Code, w.Body)
+	}
 }
 
 func TestABadLineDoesNotSpoilTheOthers(t *testing.T) {
@@ -207,6 +232,9 @@ func TestBodiesThatCanNotBeTaken(t *testing.T) {
 		"half an array":         {"[" + beat("a1") + ",", "application/json", 422, "body"},
 		"an array and more":     {"[" + beat("a1") + "]x", "application/json", 422, "body"},
 		"no JSON":               {"service=orders", "application/json", 422, "body[0]"},
+		"lines as JSON":         {beat("a1") + "\n" + beat("a2"), "application/json", 422, "body"},
+		"JSON as lines":         {"{\n" + beat("a1")[1:], "application/x-ndjson", 422, "body"},
+		"an array as lines":     {"[\n" + beat("a1") + "\n]", "application/x-ndjson", 422, "body"},
 		"a form":                {beat("a1"), "application/x-www-form-urlencoded", 415, "header.Content-Type"},
 		"text":                  {beat("a1"), "text/plain", 415, "header.Content-Type"},
 		"no type":               {beat("a1"), "", 415, "header.Content-Type"},
@@ -231,6 +259,19 @@ func TestBodiesThatCanNotBeTaken(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	if w := call(t, beatsAPI(t, &topic{}), r); w.Code != 408 {
 		t.Errorf("a slow body: %d %s", w.Code, w.Body)
+	}
+}
+
+// The other type is named, and nothing else is in what is allowed.
+func TestBeatsOfTheOtherTypeAreToldWhichItIs(t *testing.T) {
+	for _, c := range []struct{ body, as, allowed string }{
+		{beat("a1") + "\n" + beat("a2"), "application/json", "application/x-ndjson for a beat a line, or [BEAT, BEAT, …] as application/json"},
+		{"{\n" + beat("a1")[1:], "application/x-ndjson", "application/json for a beat or an array of beats"},
+	} {
+		p := decode[wire.Problem](t, call(t, beatsAPI(t, &topic{}), post(c.body, c.as)))
+		if len(p.Errors) != 1 || p.Errors[0].Allowed != c.allowed {
+			t.Errorf("%q as %s: %+v", c.body, c.as, p.Errors)
+		}
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 type eventsInput struct {
 	Service string   `query:"service" pattern:"^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$" patternDescription:"a service's name: up to 64 of a-z, 0-9, dot, _ and -, with a letter or digit at both ends" doc:"Only those about this service."`
 	ID      string   `query:"id" pattern:"^[A-Za-z0-9._:-]{1,64}$" patternDescription:"an instance's id: 1 to 64 of letters, digits, dot, _, : and -" doc:"Only those about instances of this id."`
-	Kinds   []string `query:"kind" maxItems:"32" pattern:"^[a-z0-9_.-]{1,32}$" patternDescription:"a kind of event, as events show it" doc:"Only those of these kinds."`
-	Since   string   `query:"since" format:"time-or-ago" doc:"Only those from this time on: RFC 3339, or a duration such as 15m for that long ago."`
+	Kinds   []string `query:"kind" maxItems:"32" doc:"Only those of these kinds."`
+	Since   string   `query:"since" format:"time-or-ago" doc:"Only those from this time on: RFC 3339 and not in the future, or a duration such as 15m for that long ago."`
 	After   int64    `query:"after" minimum:"0" doc:"Only those with a higher seq, oldest first: for following."`
 	Wait    float64  `query:"wait_s" minimum:"0" maximum:"30" doc:"How long to wait for an event if there is none yet; needs after."`
 	PageInput
@@ -27,7 +27,7 @@ func (in *eventsInput) filter(now time.Time) (registry.EventFilter, error) {
 	if in.Since != "" {
 		since, err := parseSince(in.Since, now)
 		if err != nil {
-			errs = append(errs, wire.FieldError{Location: "query.since", Message: err.Error(), Value: shown(in.Since)})
+			errs = append(errs, wire.FieldError{Location: "query.since", Message: err.Error(), Value: shown(in.Since), Allowed: allowedSince})
 		}
 		f.Since = since.UnixMicro()
 	}

@@ -170,7 +170,7 @@ func TestEventsAreChosen(t *testing.T) {
 		"after=104&kind=stale":              "[105 106]",
 		"after=0&limit=2":                   "[101 102]",
 		"since=35m&after=105":               "[106 107]",
-		"kind=nosuch":                       "[]",
+		"kind=superseded":                   "[]",
 	} {
 		var seqs []int64
 		for _, e := range read[wire.EventList](t, h, "/v1/events?"+query).Events {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/upstrand/upstrand/heartbeat"
@@ -42,7 +43,7 @@ func (f *InstanceFilters) filter(services []string) (registry.InstanceFilter, er
 	return out, nil
 }
 
-func texts[T ~string](list []string) []T {
+func texts[T, S ~string](list []S) []T {
 	out := make([]T, len(list))
 	for i, s := range list {
 		out[i] = T(s)
@@ -58,7 +59,7 @@ func badCursor(cursor string) *problem {
 }
 
 type instancesInput struct {
-	Services []string `query:"service" maxItems:"50" pattern:"^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$" patternDescription:"a service's name: up to 64 of a-z, 0-9, dot, _ and -, with a letter or digit at both ends" doc:"Only those of these services."`
+	Services []string `query:"service" maxItems:"50" pattern:"^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$" patternDescription:"a service's name: up to 64 of a-z, 0-9, dot, _ and -, with a letter or digit at both ends" doc:"Only those of these services; a name that no service has is an error, 404, on the first page."`
 	InstanceFilters
 }
 
@@ -69,7 +70,35 @@ func (a *api) listInstances(ctx context.Context, in *instancesInput) (*output[wi
 	}
 	ctx, cancel := a.read(ctx)
 	defer cancel()
+	if in.Cursor == "" { // later pages go on though a service was released meanwhile
+		if p := a.knowAll(ctx, in.Services); p != nil {
+			return nil, p
+		}
+	}
 	return a.instances(ctx, f, in.Limit)
+}
+
+// knowAll is the answer when one of the names is no service's, else nil: an empty list would hide a slip of the pen. The
+// parts of Upstrand itself have no rows of their own, and pass.
+func (a *api) knowAll(ctx context.Context, names []string) *problem {
+	known, err := a.store.KnownServices(ctx, names)
+	if err != nil {
+		return a.unreadable(ctx, err)
+	}
+	var all *problem
+	for _, name := range names {
+		if heartbeat.IsAgent(name) || slices.Contains(known, name) {
+			continue
+		}
+		p := a.noService(ctx, "query.service", name)
+		if all == nil {
+			all = p
+			continue
+		}
+		all.Errors = append(all.Errors, p.Errors...)
+		all.Detail += "; " + p.Detail
+	}
+	return all
 }
 
 type serviceInstancesInput struct {
@@ -94,7 +123,7 @@ func (a *api) listServiceInstances(ctx context.Context, in *serviceInstancesInpu
 	}
 	switch _, err := a.store.GetService(ctx, in.Service); {
 	case isNotFound(err):
-		return nil, a.noService(ctx, in.Service)
+		return nil, a.noService(ctx, "path.service", in.Service)
 	case err != nil:
 		return nil, a.unreadable(ctx, err)
 	}
@@ -146,7 +175,7 @@ func (a *api) noInstance(ctx context.Context, name, id string) *problem {
 	case heartbeat.IsAgent(name):
 		return notFound("path.id", id, "there is no agent %s/%s; GET /v1/agents lists all", name, id)
 	}
-	return a.noService(ctx, name)
+	return a.noService(ctx, "path.service", name)
 }
 
 func instance(v registry.InstanceView) wire.Instance {
@@ -162,6 +191,9 @@ func instance(v registry.InstanceView) wire.Instance {
 	}
 	if in.Tags == nil {
 		in.Tags = []string{}
+	}
+	if v.URLOwner != "" {
+		in.RefusedURL = &wire.RefusedURL{Path: registry.RoutePath(at.URL), Owner: v.URLOwner}
 	}
 	if v.Unproven != nil {
 		held := v.Unproven.Seconds()

@@ -191,7 +191,7 @@ func allowed(s *huma.Schema) string {
 	case s.PatternDescription != "":
 		return s.PatternDescription
 	case s.Format == formatSince:
-		return "a time such as 2026-11-29T10:00:00Z, or how long ago, such as 15m"
+		return allowedSince
 	case s.Type == huma.TypeInteger || s.Type == huma.TypeNumber:
 		return numberRange(s)
 	case s.MaxLength != nil:
@@ -217,9 +217,17 @@ func numberRange(s *huma.Schema) string {
 // formatSince marks parameters that are a time or a duration before now.
 const formatSince = "time-or-ago"
 
-// parseSince reads a time, or a duration before now.
+const allowedSince = "a time that is past, such as 2026-11-29T10:00:00Z, or how long ago, such as 15m"
+
+// clockSkew is how far a caller's clock may be ahead of ours before a time of now counts as one of the future.
+const clockSkew = time.Minute
+
+// parseSince reads a time, or a duration before now. A zero now takes any time.
 func parseSince(value string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, value); err == nil {
+		if !now.IsZero() && t.After(now.Add(clockSkew)) {
+			return time.Time{}, errors.New("is in the future")
+		}
 		return t, nil
 	}
 	ago, err := time.ParseDuration(value)

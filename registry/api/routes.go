@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/upstrand/upstrand/heartbeat"
 	"github.com/upstrand/upstrand/registry"
 )
 
@@ -51,7 +52,7 @@ func (a *api) register(h huma.API) {
 	huma.Register(h, get("/v1/services/{service}/instances", "list-service-instances", "registry", "List the instances of a service",
 		"By id; each page is of one moment.", bad, missing), a.listServiceInstances)
 	huma.Register(h, get("/v1/instances", "list-instances", "registry", "List instances",
-		"Of all services, by service and id; each page is of one moment. Instances of upstrand-… services are listed only when service names them.", bad), a.listInstances)
+		"Of all services, by service and id; each page is of one moment. Instances of upstrand-… services are listed only when service names them.", bad, missing), a.listInstances)
 	huma.Register(h, get("/v1/instances/{service}/{id}", "get-instance", "registry", "Show an instance", "", bad, missing), a.getInstance)
 	huma.Register(h, get("/v1/topology", "get-topology", "topology", "Show a topology version",
 		"With a page of the records that are live in it, by key.", bad, missing), a.getTopology)
@@ -65,11 +66,30 @@ func (a *api) register(h huma.API) {
 		"Their clocks, positions, lag and owners.", bad), a.listStreams)
 	huma.Register(h, get("/v1/rejected", "list-rejected", "operations", "List records that could not be used",
 		"Newest first; a bounded number is kept.", bad), a.listRejected)
+	words(h, "/v1/events", "kind", registry.EventKinds())
+	words(h, "/v1/rejected", "reason", rejectedReasons())
 	post := operation(http.MethodPost, "/v1/beats", "post-beats", "beats", "Send beats",
 		"For senders that can't speak Kafka. Valid beats are written to the heartbeat topic, whatever else is in the body. A beat with a port and no ip gets the address that the request comes from.",
 		bad, http.StatusForbidden, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)
 	post.DefaultStatus = http.StatusAccepted
 	huma.Register(h, post, a.postBeats)
+}
+
+// words makes a list of words all that a parameter may be. Tags of the input can't hold what is said elsewhere already.
+func words[T ~string](h huma.API, path, param string, list []T) {
+	for _, p := range h.OpenAPI().Paths[path].Get.Parameters {
+		if p.Name != param {
+			continue
+		}
+		for _, word := range list {
+			p.Schema.Items.Enum = append(p.Schema.Items.Enum, string(word))
+		}
+	}
+}
+
+// rejectedReasons are those of beats and those of records that are none.
+func rejectedReasons() []string {
+	return append(texts[string](heartbeat.Reasons()), registry.RejectedReasons()...)
 }
 
 // read bounds the database's time for one request.

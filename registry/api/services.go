@@ -12,16 +12,12 @@ import (
 
 type servicesInput struct {
 	Prefix string `query:"prefix" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" patternDescription:"the beginning of a service's name" doc:"Only services whose name begins so."`
-	State  string `query:"state" enum:"serving,empty" doc:"empty: only those without a routable instance; serving: only the others."`
+	State  string `query:"state" enum:"serving,draining,empty" doc:"Only those in this state: serving (some instance takes traffic), draining (only draining instances are left), empty (no routable instance)."`
 	PageInput
 }
 
 func (a *api) listServices(ctx context.Context, in *servicesInput) (*output[wire.ServiceList], error) {
-	f := registry.ServiceFilter{Prefix: in.Prefix, Limit: in.Limit + 1}
-	if in.State != "" {
-		empty := in.State == wire.ServiceEmpty
-		f.Empty = &empty
-	}
+	f := registry.ServiceFilter{Prefix: in.Prefix, State: registry.ServiceState(in.State), Limit: in.Limit + 1}
 	if in.Cursor != "" {
 		key, err := decodeCursor(cursorServices, in.Cursor)
 		if err != nil {
@@ -56,7 +52,7 @@ func (a *api) getService(ctx context.Context, in *serviceInput) (*output[wire.Se
 	view, err := a.store.GetService(ctx, in.Service)
 	switch {
 	case isNotFound(err):
-		return nil, a.noService(ctx, in.Service)
+		return nil, a.noService(ctx, "path.service", in.Service)
 	case err != nil:
 		return nil, a.unreadable(ctx, err)
 	}
@@ -65,14 +61,17 @@ func (a *api) getService(ctx context.Context, in *serviceInput) (*output[wire.Se
 
 func service(v registry.ServiceView) wire.Service {
 	s := wire.Service{
-		Name: v.Name, URLs: v.Paths, CreatedAt: wire.Time(v.CreatedAt), Revision: v.Revision, State: wire.ServiceServing,
+		Name: v.Name, URLs: v.Paths, CreatedAt: wire.Time(v.CreatedAt), Revision: v.Revision, State: string(v.State()),
 	}
 	if s.URLs == nil {
 		s.URLs = []string{}
 	}
 	if v.EmptiedAt != 0 {
 		at := wire.Time(v.EmptiedAt)
-		s.State, s.EmptiedAt = wire.ServiceEmpty, &at
+		s.EmptiedAt = &at
+	}
+	for _, c := range v.Refused {
+		s.Refused = append(s.Refused, wire.RefusedURL{Path: c.Path, Owner: c.Service})
 	}
 	zones, versions := map[string]wire.Group{}, map[string]wire.Group{}
 	for _, g := range v.Groups {
@@ -125,10 +124,10 @@ func groups(m map[string]wire.Group) []wire.Group {
 	return list
 }
 
-// noService is the answer to an unknown name. It names the one that was probably meant.
-func (a *api) noService(ctx context.Context, name string) *problem {
+// noService is the answer to an unknown name at a location. It names the one that was probably meant.
+func (a *api) noService(ctx context.Context, location, name string) *problem {
 	if heartbeat.IsAgent(name) {
-		return notFound("path.service", name, "%q is the name of a part of Upstrand, not of a service; GET /v1/agents lists those", name)
+		return notFound(location, name, "%q is the name of a part of Upstrand, not of a service; GET /v1/agents lists those", name)
 	}
 	hint := ""
 	views, err := a.store.ListServices(ctx, registry.ServiceFilter{Limit: 1000})
@@ -137,7 +136,7 @@ func (a *api) noService(ctx context.Context, name string) *problem {
 			hint = "; did you mean " + near + "?"
 		}
 	}
-	return notFound("path.service", name, "there is no service %q%s GET /v1/services lists all", name, cmp.Or(hint, ";"))
+	return notFound(location, name, "there is no service %q%s GET /v1/services lists all", name, cmp.Or(hint, ";"))
 }
 
 // nearest is the service whose name is at most two edits away, and not further than a third of the name.

@@ -33,7 +33,7 @@ func (a *api) listStreams(ctx context.Context, _ *struct{}) (*output[wire.Stream
 }
 
 type rejectedInput struct {
-	Reasons   []string `query:"reason" maxItems:"32" pattern:"^[a-z0-9_]{1,32}$" patternDescription:"a reason, as counts shows it" doc:"Only those rejected for one of these reasons."`
+	Reasons   []string `query:"reason" maxItems:"64" doc:"Only those rejected for one of these reasons."`
 	Partition int32    `query:"partition" minimum:"0" maximum:"2147483647" doc:"Only those of this partition."`
 	PageInput
 	Given
@@ -57,7 +57,7 @@ func (a *api) listRejected(ctx context.Context, in *rejectedInput) (*output[wire
 	if err != nil {
 		return nil, a.unreadable(ctx, err)
 	}
-	counts, err := a.store.RejectedCounts(ctx)
+	counts, err := a.store.RejectedCounts(ctx, f)
 	if err != nil {
 		return nil, a.unreadable(ctx, err)
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -13,7 +14,7 @@ const FollowWait = 30 * time.Second
 
 // Follow yields the events that q chooses as they happen, oldest first, from q.After on; when that is nil, from now on.
 // It ends with ctx, or when the consumer stops. An error does not end it: a consumer that goes on after one, having
-// waited as long as it sees fit, makes it ask again from where it was.
+// waited as long as it sees fit, makes it ask again from where it was; after a *RenumberedError, from the beginning.
 func (c *Client) Follow(ctx context.Context, q EventQuery) iter.Seq2[wire.Event, error] {
 	q.Cursor = ""
 	if q.Wait == 0 {
@@ -24,6 +25,14 @@ func (c *Client) Follow(ctx context.Context, q EventQuery) iter.Seq2[wire.Event,
 			list, err := c.next(ctx, q)
 			if err != nil {
 				if ctx.Err() != nil || !yield(wire.Event{}, err) {
+					return
+				}
+				continue
+			}
+			if q.After != nil && list.LastSeq < *q.After {
+				began, renumbered := int64(0), &RenumberedError{After: *q.After, LastSeq: list.LastSeq}
+				q.After = &began
+				if !yield(wire.Event{}, renumbered) {
 					return
 				}
 				continue
@@ -45,4 +54,12 @@ func (c *Client) next(ctx context.Context, q EventQuery) (wire.EventList, error)
 		q.Wait, q.Limit = 0, 1
 	}
 	return c.Events(ctx, q)
+}
+
+// RenumberedError says that the registry's newest event has a lower number than one that was seen before: its database is
+// a new one, or was restored from an older copy.
+type RenumberedError struct{ After, LastSeq int64 }
+
+func (e *RenumberedError) Error() string {
+	return fmt.Sprintf("registry: its newest event is %d, after %d was seen: its database is a new one, or an older copy", e.LastSeq, e.After)
 }

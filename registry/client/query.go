@@ -16,7 +16,7 @@ type Page struct {
 // ServiceQuery chooses services. The zero value means all but the parts of Upstrand itself.
 type ServiceQuery struct {
 	Prefix string // beginning of the name
-	State  string // serving or empty
+	State  string // serving, draining or empty
 	Page
 }
 

@@ -56,9 +56,9 @@ type ReasonCount struct {
 	Count  int64  `json:"count"`
 }
 
-// RejectedList is a page of rejected records, newest first. Only the latest are kept; the counts cover all.
+// RejectedList is a page of rejected records, newest first. Only the latest are kept; the counts cover all times.
 type RejectedList struct {
 	Rejected   []Rejected    `json:"rejected"`
-	Counts     []ReasonCount `json:"counts" doc:"Of all partitions and times, by reason."`
+	Counts     []ReasonCount `json:"counts" doc:"How many there ever were of the reasons and the partition that were asked for, also of those not kept any more."`
 	NextCursor string        `json:"next_cursor,omitempty" doc:"Give it as cursor to get older ones; absent on the last page."`
 }

@@ -21,22 +21,30 @@ type Group struct {
 
 // Service is a known service, with or without instances.
 type Service struct {
-	Name      string   `json:"name" example:"orders"`
-	State     string   `json:"state" enum:"serving,empty" doc:"empty: no routable instance; its urls answer 503 until they are released."`
-	URLs      []string `json:"urls" doc:"URL paths that the service holds, in order."`
-	Instances Counts   `json:"instances"`
-	Zones     []Group  `json:"zones" doc:"In order of the zone's name."`
-	Versions  []Group  `json:"versions" doc:"In order of the version's name."`
-	CreatedAt Time     `json:"created_at" format:"date-time"`
-	EmptiedAt *Time    `json:"emptied_at,omitempty" format:"date-time" doc:"Since when it has had no routable instance; absent while it has one."`
-	Revision  int64    `json:"revision" doc:"Registry revision of the last change of the service itself."`
+	Name      string       `json:"name" example:"orders"`
+	State     string       `json:"state" enum:"serving,draining,empty" doc:"serving: some instance takes traffic; draining: only draining instances are left, so nothing new is served; empty: no routable instance. While it is draining or empty its urls answer 503, in the latter case until they are released."`
+	URLs      []string     `json:"urls" doc:"URL paths that the service holds, in order."`
+	Refused   []RefusedURL `json:"refused_urls,omitempty" doc:"URL paths that its routable instances ask for and do not get, since another service has them; absent when there are none."`
+	Instances Counts       `json:"instances"`
+	Zones     []Group      `json:"zones" doc:"In order of the zone's name."`
+	Versions  []Group      `json:"versions" doc:"In order of the version's name."`
+	CreatedAt Time         `json:"created_at" format:"date-time"`
+	EmptiedAt *Time        `json:"emptied_at,omitempty" format:"date-time" doc:"Since when it has had no routable instance; absent while it has one."`
+	Revision  int64        `json:"revision" doc:"Registry revision of the last change of the service itself."`
 }
 
 // The states of a service.
 const (
-	ServiceServing = "serving"
-	ServiceEmpty   = "empty"
+	ServiceServing  = "serving"
+	ServiceDraining = "draining"
+	ServiceEmpty    = "empty"
 )
+
+// RefusedURL is a URL path that one service asks for and another one has.
+type RefusedURL struct {
+	Path  string `json:"path" example:"/orders"`
+	Owner string `json:"owner" doc:"Service that the path belongs to: the first that asked for it."`
+}
 
 // ServiceList is a page of services, by name.
 type ServiceList struct {
@@ -55,17 +63,18 @@ type Load struct {
 
 // Instance is one process of a service with what its last beat said.
 type Instance struct {
-	Service  string `json:"service" example:"orders"`
-	ID       string `json:"id" example:"a7"`
-	Address  string `json:"address" example:"10.0.0.7:8080" doc:"ip:port, with brackets around an IPv6 address."`
-	Scheme   string `json:"scheme" enum:"http,https"`
-	IP       string `json:"ip"`
-	Port     int    `json:"port"`
-	URL      string `json:"url,omitempty" doc:"URL path that it serves."`
-	Status   string `json:"status" enum:"up,draining,leaving" doc:"What the instance says of itself."`
-	Liveness string `json:"liveness" enum:"live,unproven,stale,left,superseded" doc:"What the registry holds of it."`
-	Routable bool   `json:"routable" doc:"Whether it is in the topology: live and unproven instances are, services named upstrand-… never."`
-	Cause    string `json:"cause" doc:"Why it has this status and liveness: the last change."`
+	Service    string      `json:"service" example:"orders"`
+	ID         string      `json:"id" example:"a7"`
+	Address    string      `json:"address" example:"10.0.0.7:8080" doc:"ip:port, with brackets around an IPv6 address."`
+	Scheme     string      `json:"scheme" enum:"http,https"`
+	IP         string      `json:"ip"`
+	Port       int         `json:"port"`
+	URL        string      `json:"url,omitempty" doc:"URL path that it serves."`
+	RefusedURL *RefusedURL `json:"refused_url,omitempty" doc:"Present when it is routable and another service has the path of its url: it gets no traffic by that path."`
+	Status     string      `json:"status" enum:"up,draining,leaving" doc:"What the instance says of itself."`
+	Liveness   string      `json:"liveness" enum:"live,unproven,stale,left,superseded" doc:"What the registry holds of it."`
+	Routable   bool        `json:"routable" doc:"Whether it is in the topology: live and unproven instances are, services named upstrand-… never."`
+	Cause      string      `json:"cause" doc:"Why it has this status and liveness: the last change."`
 
 	Age         *float64 `json:"age_s,omitempty" doc:"Seconds of its partition's stream clock since its last beat; absent when it is not known. The clock stands still while the pipeline does, so this is no wall time."`
 	Limit       float64  `json:"limit_s" doc:"Stale when age_s passes it."`

@@ -17,9 +17,10 @@ type Problem struct {
 // FieldError is one thing that is wrong.
 type FieldError struct {
 	Location string `json:"location" example:"query.limit" doc:"path.NAME, query.NAME, header.NAME, body, or body[i].field for the i-th beat, counted from 0."`
-	Message  string `json:"message"`
+	Message  string `json:"message" doc:"What is wrong with it."`
+	Reason   string `json:"reason,omitempty" example:"bad_port" doc:"Code of what is wrong with a beat; absent for anything else."`
 	Value    string `json:"value,omitempty" doc:"What was given, cut to 200 bytes."`
-	Allowed  string `json:"allowed,omitempty" doc:"What would be right."`
+	Allowed  string `json:"allowed,omitempty" doc:"What would be right, and nothing else."`
 }
 
 // Error is the problem on one line.
