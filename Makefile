@@ -18,17 +18,21 @@ PARALLEL ?= -p 2
 
 LDFLAGS = -s -w $(if $(VERSION),-X github.com/upstrand/upstrand/cmd/internal/roles.release=$(VERSION))
 
+# One set of flags, so that `make run` after `make build` compiles nothing anew.
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build upstrand and upstrand-dev into bin/, static
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/upstrand ./cmd/upstrand-dev
+	$(BUILD) ./cmd/upstrand ./cmd/upstrand-dev
 
 .PHONY: run
 run: ## everything in one process, with an embedded broker, an embedded registry and demo services (ARGS="--data DIR" …)
-	@CGO_ENABLED=0 $(GO) build -o $(BIN)/ ./cmd/upstrand-dev
+	@echo "building $(BIN)/upstrand-dev (the first time takes a minute)"
+	@$(BUILD) ./cmd/upstrand-dev
 	@exec $(BIN)/upstrand-dev $(ARGS)
 
 .PHONY: test

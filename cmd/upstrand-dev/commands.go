@@ -26,7 +26,7 @@ node without replication, for development and tests only.`,
 			var addr, dir string
 			g := set.Group("Broker")
 			g.Listen(&addr, "listen", "127.0.0.1:9092", false, "address that clients connect to; the broker tells them this very address")
-			g.Path(&dir, "data", "DIR", "folder for the broker's state; absent: memory")
+			g.Dir(&dir, "data", "folder for the broker's state; absent: memory")
 			return func(ctx context.Context, p *roles.Process, _ []string) error {
 				b, err := embedded.StartBroker(addr, "listen", dir, p.Log)
 				if err != nil {

@@ -55,8 +55,9 @@ func everything(pr *cli.Program, l *litter) *cobra.Command {
 		Use: "upstrand-dev [flags]", Short: "Upstrand without anything to install", Deadline: ends, LogLevel: "warn",
 		Long: `Runs all of Upstrand in one process, with the very code of production: an embedded Kafka-protocol broker, an embedded
 registry (SQLite), listener, confgen, registry API, a proxy, and three demo services with three instances each that
-beat like any service. Within a few seconds it prints what runs where, and curl lines to paste. Ctrl-C ends it, a second
-Ctrl-C ends it at once. The commands below run the roles as processes of their own.`,
+beat like any service. Within a few seconds it prints what runs where, and curl lines to paste. Ctrl-C ends it: open
+requests have 1.5 s, and every instance says goodbye. A second Ctrl-C ends it at once. The commands below run the roles as
+processes of their own.`,
 		Example: `  upstrand-dev
   upstrand-dev --data ./state              # keep broker and registry over restarts
   upstrand-dev --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --registry-listen 127.0.0.1:0 --broker-listen 127.0.0.1:0`,
@@ -81,7 +82,7 @@ func (a *all) flags(set *settings.Set) {
 	g.Listen(&a.registry.Listen, "registry-listen", "127.0.0.1:8090", false, "address of the registry's API")
 	g.Listen(&a.brokerListen, "broker-listen", "127.0.0.1:9092", false, "address of the embedded broker")
 	g.Listen(&a.demoListen, "demo-listen", "127.0.0.1:8091", false, "address to stop, kill and start demo instances at")
-	g.Path(&a.data, "data", "DIR", "folder for the state of broker and registry; absent: a temporary one that is removed at the end")
+	g.Dir(&a.data, "data", "folder for the state of broker and registry; absent: a temporary one that is removed at the end")
 	g = set.Group("How")
 	g.Duration(&a.beatInterval, "beat-interval", 2*time.Second, 200*time.Millisecond, time.Minute,
 		"how often the demo instances beat; one that is killed is out after three times that")

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +110,57 @@ func TestBeatSaysAllThatIsWrong(t *testing.T) {
 	}
 }
 
+// Each of these was accepted once, and could not work; or was reported under another flag, or twice.
+func TestCheckConfigFindsWhatCantWork(t *testing.T) {
+	file := secretFile(t)
+	beat := []string{"beat", "--port=80", "--service"}
+	for name, c := range map[string]struct {
+		args []string
+		want []string // each of them once, and as many problems
+	}{
+		"state folder":      {[]string{"proxy", "--state-dir=" + file}, []string{"--state-dir (UPSTRAND_STATE_DIR)"}},
+		"peer certificate":  {[]string{"proxy", "--peer-tls-cert=/nope", "--peer-tls-key=" + file}, []string{"--peer-tls-cert (UPSTRAND_PEER_TLS_CERT)"}},
+		"password":          {[]string{"listener", "--mysql-password-file=/nope"}, []string{"--mysql-password-file ("}},
+		"authorities":       {[]string{"listener", "--mysql-tls=true", "--mysql-tls-ca=/nope"}, []string{"--mysql-tls-ca ("}},
+		"no authorities":    {[]string{"listener", "--kafka-tls", "--kafka-tls-ca=" + file}, []string{"--kafka-tls-ca ("}},
+		"no replicas":       {[]string{"migrate", "--kafka-replication-factor=0"}, []string{"--kafka-replication-factor ("}},
+		"two stages in one": {[]string{"listener", "--poll-is=1", "--lease=x"}, nil},
+		"both kinds":        {[]string{"listener", "--pulse-interval=x", "--mysql-password-file=/nope"}, []string{"--pulse-interval (", "--mysql-password-file ("}},
+		"reserved name":     {append(beat, "upstrand-proxy"), []string{"--service (UPSTRAND_SERVICE)"}},
+		"names of beats": {append(beat, "Orders", "--url=x", "--tag=a b", "--zone=a b", "--id=a b", "--stale-after=1ms"),
+			[]string{"--service (", "--url (", "--tag (", "--zone (", "--id (", "--stale-after ("}},
+		"missing and bad":   {[]string{"beat", "--url=x", "--check=ftp://x"}, []string{"--service (", "--port (", "--url (", "--check ("}},
+		"no such command":   {append(beat, "orders", "--", "/no/such/cmd"), []string{"the command after -- can't be run"}},
+		"word without dash": {append(beat, "orders", "foo"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{c.args[0], "--check-config"}, c.args[1:]...)
+			code, out, errs := run(t.Context(), nil, args...)
+			if code != 1 {
+				t.Fatalf("exit code %d\n%s%s", code, out, errs)
+			}
+			for _, want := range c.want {
+				if strings.Count(errs, "\n  "+want) != 1 {
+					t.Errorf("want %q once in\n%s", want, errs)
+				}
+			}
+			if n := strings.Count(errs, "\n  "); n != len(c.want) {
+				t.Errorf("%d problems, want %d:\n%s", n, len(c.want), errs)
+			}
+		})
+	}
+}
+
+func TestOperatorsAreWarnedOfUnknownVariables(t *testing.T) {
+	code, _, errs := run(t.Context(), []string{"UPSTRAND_REGISTRI=x"}, "service", "ls", "--registry=127.0.0.1:1")
+	if code != 1 || !strings.Contains(errs, "did you mean UPSTRAND_REGISTRY?") || !strings.Contains(errs, "refused") {
+		t.Errorf("exit code %d\n%s", code, errs)
+	}
+	if _, _, errs := run(t.Context(), []string{"UPSTRAND_REGISTRI=x"}, "version"); errs != "" {
+		t.Errorf("a command that reads no variables warns:\n%s", errs)
+	}
+}
+
 func TestSlipsOfThePen(t *testing.T) {
 	code, _, errs := run(t.Context(), nil, "listener", "--kafka-broker", "k:9092")
 	if code != 1 || !strings.Contains(errs, "did you mean --kafka-brokers?") {
@@ -160,6 +213,15 @@ func TestRolesWithoutKafkaAndDatabase(t *testing.T) {
 			if !strings.Contains(stderr.String(), "UPSTRAND_LEESE is not a setting of ours: did you mean UPSTRAND_LEASE?") {
 				t.Errorf("no warning of the unknown variable:\n%s", stderr.String())
 			}
+			switch name {
+			case "listener", "confgen":
+				awaitPage(ctx, t, adminOf(t, stderr.String())+"/readyz", name+": is starting: waits for the database: reach the database: ")
+			case "beat":
+				awaitPage(ctx, t, adminOf(t, stderr.String())+"/metrics", "upstrand_beat_sent_total 0")
+			}
+			if strings.Contains(stderr.String(), "not started") {
+				t.Errorf("tells of an end that is none:\n%s", stderr.String())
+			}
 			if name != "migrate" {
 				cancel()
 			}
@@ -175,6 +237,38 @@ func TestRolesWithoutKafkaAndDatabase(t *testing.T) {
 				t.Errorf("the password shows:\n%s", all)
 			}
 		})
+	}
+}
+
+// adminOf is the URL of the admin server, from the log.
+func adminOf(t *testing.T, log string) string {
+	t.Helper()
+	m := regexp.MustCompile(`"addr":"([^"]+)","for":"admin"`).FindStringSubmatch(log)
+	if m == nil {
+		t.Fatalf("no admin address in\n%s", log)
+	}
+	return "http://" + m[1]
+}
+
+// awaitPage asks until the page holds want.
+func awaitPage(ctx context.Context, t *testing.T, url, want string) {
+	t.Helper()
+	page := ""
+	for !strings.Contains(page, want) {
+		if ctx.Err() != nil {
+			t.Fatalf("%s never holds %q:\n%s", url, want, page)
+		}
+		time.Sleep(10 * time.Millisecond) // real sockets: there is no clock to move
+		res, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = string(body)
 	}
 }
 
@@ -198,6 +292,14 @@ func TestReadyIsAHealthCheck(t *testing.T) {
 	defer role.Close()
 	if code, out, errs := run(t.Context(), nil, "ready", role.Listener.Addr().String()); code != 0 || !strings.Contains(out, "no topology yet") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	for _, address := range []string{role.URL, role.URL + "/", role.Listener.Addr().String() + "/readyz"} {
+		if code, _, errs := run(t.Context(), nil, "ready", address); code != 0 {
+			t.Errorf("%s: exit code %d\n%s", address, code, errs)
+		}
+	}
+	if code, _, errs := run(t.Context(), nil, "ready", "nonsense"); code != 1 || !strings.Contains(errs, "want host:port") {
+		t.Errorf("exit code %d\n%s", code, errs)
 	}
 	answer = http.StatusServiceUnavailable
 	if code, _, errs := run(t.Context(), nil, "ready", role.URL+"/readyz"); code != 1 || !strings.Contains(errs, "no topology yet") {

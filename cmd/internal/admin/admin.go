@@ -26,10 +26,35 @@ type Readiness struct {
 	mu     sync.Mutex
 	names  []string
 	checks map[string]func() error
+	notes  map[string]func() string
 }
 
 // NewReadiness returns a Readiness that is ready: nothing speaks against it yet.
-func NewReadiness() *Readiness { return &Readiness{checks: map[string]func() error{}} }
+func NewReadiness() *Readiness {
+	return &Readiness{checks: map[string]func() error{}, notes: map[string]func() string{}}
+}
+
+// Note lets name, which is one of Set, say something of itself while it is ready. An empty text is left out.
+func (r *Readiness) Note(name string, note func() string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes[name] = note
+}
+
+// text is what a ready process answers: "ready", and a line for each note.
+func (r *Readiness) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := []string{"ready"}
+	for _, name := range r.names {
+		if note := r.notes[name]; note != nil {
+			if text := note(); text != "" {
+				lines = append(lines, name+": "+text)
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
 
 // Set puts check under name, in place of what stood there. The check must answer at once; nil means ready.
 func (r *Readiness) Set(name string, check func() error) {
@@ -75,7 +100,7 @@ func Handler(ready *Readiness, metrics prometheus.Gatherer) *http.ServeMux {
 			answer(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
-		answer(w, http.StatusOK, "ready")
+		answer(w, http.StatusOK, ready.text())
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	return mux

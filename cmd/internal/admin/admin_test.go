@@ -58,6 +58,11 @@ func TestAnswers(t *testing.T) {
 	if code, body := get(t, base+"/readyz"); code != 200 || body != "ready\n" {
 		t.Errorf("%d %q", code, body)
 	}
+	ready.Note("proxy", func() string { return "" })
+	ready.Note("listener", func() string { return "owns 3 partitions" })
+	if code, body := get(t, base+"/readyz"); code != 200 || body != "ready\nlistener: owns 3 partitions\n" {
+		t.Errorf("%d %q", code, body)
+	}
 	if code, body := get(t, base+"/metrics"); code != 200 || !strings.Contains(body, "upstrand_test_things_total 3") {
 		t.Errorf("%d %q", code, body)
 	}

@@ -30,12 +30,24 @@ type permanent struct{ error }
 
 func (p *permanent) Unwrap() error { return p.error }
 
+// Observe makes For tell observer, in words, what it waits for and why, each time that it tries in vain; and the empty text
+// once it goes on. It is for what shows the present state, where the log shows changes.
+func Observe(ctx context.Context, observer func(waitsFor string)) context.Context {
+	return context.WithValue(ctx, observerKey{}, observer)
+}
+
+type observerKey struct{}
+
 // For calls try until it returns nil, with a growing pause in between, and logs what it waits for and why: when waiting
 // begins, when the reason changes, now and then, and when it is over. It returns nil, the cause of ctx's end, or a
 // Permanent error.
 func For(ctx context.Context, log zerolog.Logger, what string, try func(context.Context) error) error {
 	pause := &backoff.ExponentialBackOff{InitialInterval: first, RandomizationFactor: 0.3, Multiplier: 1.6, MaxInterval: longest}
 	pause.Reset()
+	observe, _ := ctx.Value(observerKey{}).(func(string))
+	if observe == nil {
+		observe = func(string) {}
+	}
 	began, said, last := time.Now(), time.Time{}, ""
 	for {
 		err := once(ctx, try)
@@ -43,14 +55,16 @@ func For(ctx context.Context, log zerolog.Logger, what string, try func(context.
 		switch {
 		case err == nil:
 			if last != "" {
-				log.Info().Str("for", what).Dur("waited", time.Since(began)).Msg("waited, going on")
+				log.Info().Str("for", what).Dur("waited", time.Since(began).Round(time.Millisecond)).Msg("waited, going on")
 			}
+			observe("")
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
 		case errors.As(err, &lasting):
 			return fmt.Errorf("%s: %w", what, lasting.error)
 		}
+		observe("waits for " + what + ": " + err.Error())
 		if err.Error() != last || time.Since(said) >= remind {
 			log.Warn().Str("for", what).Err(err).Msg("waiting")
 			said, last = time.Now(), err.Error()

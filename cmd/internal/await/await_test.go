@@ -59,3 +59,22 @@ func TestPermanentEndsTheWait(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAnObserverKnowsThePresentReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		ctx := Observe(t.Context(), func(waitsFor string) { told = append(told, waitsFor) })
+		tries := 0
+		if err := For(ctx, zerolog.Nop(), "the database", func(context.Context) error {
+			if tries++; tries == 1 {
+				return errors.New("run migrate")
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(told, "|"); got != "waits for the database: run migrate|" {
+			t.Errorf("told %q", got)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/upstrand/upstrand/cmd/internal/args"
 	"github.com/upstrand/upstrand/cmd/internal/logging"
 	"github.com/upstrand/upstrand/cmd/internal/roles"
 	"github.com/upstrand/upstrand/cmd/internal/settings"
@@ -21,12 +22,17 @@ type Command struct {
 	Args                      cobra.PositionalArgs
 	Deadline                  time.Duration // what the end of the process may take; 0 is 25 s
 	LogLevel                  string        // default of --log-level; empty: the program's
+	// Arguments says what is wrong with the arguments, beyond Args; only --check-config asks. nil: nothing is.
+	Arguments func(args []string) settings.Problems
 	// Declare declares the command's flags and returns what starts it once they have their values.
 	Declare func(*settings.Set) Start
 }
 
 // Start does the command's work and blocks until it is done or ctx ends. args are those after the flags.
 type Start func(ctx context.Context, p *roles.Process, args []string) error
+
+// process marks commands that run a process: they log what others write to stderr.
+const process = "upstrand_process"
 
 // deadline is the default of what the end of a process may take: below the 30 s after which orchestrators kill.
 const deadline = 25 * time.Second
@@ -35,9 +41,10 @@ const deadline = 25 * time.Second
 func (pr *Program) Cobra(c Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example, Hidden: c.Hidden, Args: c.Args, DisableFlagsInUseLine: true,
+		Annotations: map[string]string{process: ""},
 	}
 	if c.Args == nil {
-		cmd.Args = cobra.NoArgs
+		cmd.Args = args.None
 	}
 	set := settings.NewSet(cmd.Flags())
 	start := c.Declare(set)
@@ -47,7 +54,11 @@ func (pr *Program) Cobra(c Command) *cobra.Command {
 	set.Group("Other").Bool(&check, "check-config", false, "look at all settings, say what is wrong with them, and end: exit code 0 or 1")
 	set.NoEnv("check-config")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := set.Problems().Err(); err != nil {
+		problems := set.Problems()
+		if check && c.Arguments != nil {
+			problems = append(problems, c.Arguments(args)...)
+		}
+		if err := problems.Err(); err != nil {
 			return err
 		}
 		if check {
@@ -68,17 +79,18 @@ func (pr *Program) Cobra(c Command) *cobra.Command {
 // checked says that the settings are good, and what is odd about the environment.
 func (pr *Program) checked(cmd *cobra.Command) error {
 	w := cmd.OutOrStdout()
-	for _, u := range settings.UnknownEnv(pr.Environ, pr.knownEnv()) {
-		fmt.Fprintf(w, "warning: %s\n", unknownText(u))
-	}
+	pr.unknown(func(text string) { fmt.Fprintf(w, "warning: %s\n", text) })
 	fmt.Fprintf(w, "%s: the settings can be used\n", cmd.CommandPath())
 	return nil
 }
 
 // warn logs variables that look like ours and are not.
-func (pr *Program) warn(log zerolog.Logger) {
+func (pr *Program) warn(log zerolog.Logger) { pr.unknown(func(text string) { log.Warn().Msg(text) }) }
+
+// unknown tells of each variable that looks like ours and is not.
+func (pr *Program) unknown(say func(text string)) {
 	for _, u := range settings.UnknownEnv(pr.Environ, pr.knownEnv()) {
-		log.Warn().Msg(unknownText(u))
+		say(unknownText(u))
 	}
 }
 

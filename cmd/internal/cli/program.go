@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/upstrand/upstrand/cmd/internal/args"
 	"github.com/upstrand/upstrand/cmd/internal/roles"
 	"github.com/upstrand/upstrand/cmd/internal/rungroup"
 	"github.com/upstrand/upstrand/cmd/internal/settings"
@@ -55,7 +56,7 @@ func (pr *Program) Main(args []string, tidy func()) int {
 func (pr *Program) Root() *cobra.Command {
 	if pr.root == nil {
 		pr.SetRoot(&cobra.Command{
-			Use: pr.Name, Short: pr.Short, Long: pr.Long, Args: cobra.NoArgs,
+			Use: pr.Name, Short: pr.Short, Long: pr.Long,
 			RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		})
 	}
@@ -69,10 +70,16 @@ var keepOrder = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
 // SetRoot makes cmd the root, for a program that does something without a subcommand.
 func (pr *Program) SetRoot(cmd *cobra.Command) {
 	keepOrder()
-	cmd.SilenceErrors, cmd.SilenceUsage, cmd.Args = true, true, suggestCommand
+	cmd.SilenceErrors, cmd.SilenceUsage, cmd.Args = true, true, args.Command
 	// Here, so that commands without groups of their own take the environment too.
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		return settings.ApplyEnv(cmd.Flags(), pr.Environ).Err()
+		if err := settings.ApplyEnv(cmd.Flags(), pr.Environ).Err(); err != nil {
+			return err
+		}
+		if _, own := cmd.Annotations[process]; !own && settings.TakesEnv(cmd.Flags()) {
+			pr.unknown(func(text string) { fmt.Fprintf(pr.Stderr, "warning: %s\n", text) })
+		}
+		return nil
 	}
 	cmd.SetHelpFunc(help)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { help(cmd, nil); return nil })
@@ -130,18 +137,6 @@ func (pr *Program) knownEnv() map[string]bool {
 	}
 	visit(pr.Root())
 	return known
-}
-
-// suggestCommand takes no arguments: what stands there was meant to be a command.
-func suggestCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := ""
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = ": did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return fmt.Errorf("unknown command %q%s (%s --help lists the commands)", args[0], hint, cmd.CommandPath())
 }
 
 // suggestFlag names the flag that was probably meant.

@@ -3,8 +3,7 @@ package cli
 import (
 	"context"
 
-	"github.com/spf13/cobra"
-
+	"github.com/upstrand/upstrand/cmd/internal/args"
 	"github.com/upstrand/upstrand/cmd/internal/kafkaconn"
 	"github.com/upstrand/upstrand/cmd/internal/roles"
 	"github.com/upstrand/upstrand/cmd/internal/settings"
@@ -176,7 +175,7 @@ topology. It is ready when it has a topology. Its admin address also shows what 
 			x.Flags(set)
 			k, connect := withKafka(set, kafkaconn.Use{Heartbeat: true, UpstreamConf: true}, "upstrand-proxy")
 			var addr string
-			roles.AdminFlags(set, &addr, "127.0.0.1:8081")
+			roles.AdminFlags(set, &addr, "127.0.0.1:8081", "/debug/topology", "/debug/upstreams")
 			return serve(&addr, func(p *roles.Process) error {
 				conn, err := connect(p)
 				if err != nil {
@@ -191,17 +190,20 @@ topology. It is ready when it has a topology. Its admin address also shows what 
 }
 
 func (pr *Program) beat() Command {
+	b := &roles.Beat{}
 	return Command{
 		Use: "beat [flags] [-- command args…]", Short: "beat for a service of any language, and run it if given its command",
 		Long: `Checks a service and beats for it while it is well, so that a service of any language takes part without a line of code.
 Given a command after --, it also runs the service: signals are passed on, goodbye is said before the service is told to
 end and when it dies, and the exit code is the service's. When the check fails it says goodbye, and begins anew when the
-check succeeds again. One beat process for each instance.`,
-		Example: `  ` + pr.Name + ` beat --service orders --port 8080 --url /orders/ --check http://127.0.0.1:8080/healthz
-  ` + pr.Name + ` beat --service orders --port 8080 --url /orders/ --kafka-brokers kafka:9092 -- ./orders --listen :8080`,
-		Args: cobra.ArbitraryArgs,
+check succeeds again. One beat process for each instance.
+
+The service never outlives its beat process: when that is killed (kill -9, out of memory) the kernel kills the service
+too, on Linux, so that nothing serves that nobody beats for. Run the two apart, without --, to keep them independent.`,
+		Example: `  ` + pr.Name + ` beat --service orders --port 9000 --url /orders/ --check http://127.0.0.1:9000/healthz
+  ` + pr.Name + ` beat --service orders --port 9000 --url /orders/ --kafka-brokers kafka:9092 -- ./orders --listen :9000`,
+		Args: args.AfterDashes, Arguments: b.Arguments,
 		Declare: func(set *settings.Set) Start {
-			b := &roles.Beat{}
 			b.Flags(set)
 			k, connect := withKafka(set, kafkaconn.Use{Heartbeat: true}, "upstrand-beat")
 			var addr string

@@ -171,9 +171,20 @@ func TestInstancesComeGoAndComeBack(t *testing.T) {
 	}
 	w.post("/whoami-3/weight/5")
 	w.await("the weight", 1, func(b heartbeat.Beat) bool { return b.ID == "whoami-3" && b.Weight == 5 })
-	for path, code := range map[string]string{"/nobody/stop": "404", "/whoami-3/dance": "400", "/whoami-3/weight/-1": "400", "/whoami-3/weight/x": "400"} {
+	for path, code := range map[string]string{"/nobody/stop": "404", "/whoami-3/dance": "400", "/whoami-3/weight/-1": "400", "/whoami-3/weight/x": "400",
+		"/whoami-3/weight/0": "400", "/whoami-1/weight/0": "400", "/whoami-1/weight/70000": "400", "/whoami-3/stop/now": "400"} {
 		if got := w.post(path); !strings.HasPrefix(got, code) {
 			t.Errorf("%s: %s", path, got)
+		}
+	}
+
+	if res, err := http.Get(w.control.URL + "/whoami-1/start"); err != nil {
+		t.Error(err)
+	} else {
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != 405 || !strings.Contains(string(body), "curl -s -X POST "+w.control.URL+"/whoami-1/start") {
+			t.Errorf("GET: %d %s", res.StatusCode, body)
 		}
 	}
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/upstrand/upstrand/heartbeat"
 )
 
 // Fleet is all instances of all services.
@@ -69,9 +71,17 @@ func (f *Fleet) Control() http.Handler {
 			fmt.Fprintln(w, i.Describe())
 		}
 	})
+	mux.HandleFunc("/{id}/{action}", onlyPost)
+	mux.HandleFunc("/{id}/{action}/{value}", onlyPost)
 	mux.HandleFunc("POST /{id}/{action}", f.act)
 	mux.HandleFunc("POST /{id}/{action}/{value}", f.act)
 	return mux
+}
+
+// onlyPost tells a browser and a curl without -X what would have worked.
+func onlyPost(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", http.MethodPost)
+	http.Error(w, fmt.Sprintf("%s changes nothing here: curl -s -X POST http://%s%s", r.Method, r.Host, r.URL.Path), http.StatusMethodNotAllowed)
 }
 
 func (f *Fleet) act(w http.ResponseWriter, r *http.Request) {
@@ -98,6 +108,9 @@ func (f *Fleet) find(id string) *Instance {
 
 // do carries out one order of the control port.
 func (i *Instance) do(ctx context.Context, action, value string) error {
+	if value != "" && action != "weight" {
+		return fmt.Errorf("%s takes no value, given %q", action, value)
+	}
 	switch action {
 	case "start":
 		return i.Start()
@@ -109,8 +122,8 @@ func (i *Instance) do(ctx context.Context, action, value string) error {
 		return nil
 	case "weight":
 		weight, err := strconv.Atoi(value)
-		if err != nil {
-			return fmt.Errorf("weight %q is not a number", value)
+		if err != nil || weight < 1 || weight > heartbeat.MaxWeight {
+			return fmt.Errorf("weight %q: allowed is a whole number from 1 to %d", value, heartbeat.MaxWeight)
 		}
 		return i.SetWeight(weight)
 	}

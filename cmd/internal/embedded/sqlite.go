@@ -28,6 +28,9 @@ func (s *SQLite) Flags(set *settings.Set) {
 		if info, err := os.Stat(filepath.Dir(s.File)); err != nil || !info.IsDir() {
 			return settings.Problems{{Flag: "sqlite", Value: s.File, Allowed: "the folder it is in must exist"}}
 		}
+		if info, err := os.Stat(s.File); err == nil && info.IsDir() {
+			return settings.Problems{{Flag: "sqlite", Value: s.File, Allowed: "a file is needed, this is a folder"}}
+		}
 		return nil
 	})
 }

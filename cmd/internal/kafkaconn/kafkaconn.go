@@ -44,7 +44,7 @@ func (o *Options) Flags(set *settings.Set) {
 	o.Files.Flags(set, g, "kafka-tls", "the broker")
 	g.Choice(&o.Mechanism, "kafka-sasl-mechanism", "none", "how to log in", "none", "plain", "scram-sha-256", "scram-sha-512")
 	g.String(&o.User, "kafka-sasl-user", "", "user to log in as")
-	g.File(&o.PasswordFile, "kafka-sasl-password-file", "file with the password of that user; a line feed at its end does not count")
+	g.File(&o.PasswordFile, "kafka-sasl-password-file", "file with the password of that user; a line feed at its end does not count", secret.Check)
 	set.Check(o.check)
 }
 
@@ -62,6 +62,12 @@ func (o *Options) TopicFlags(set *settings.Set, use Use) {
 	g.Int(&o.Replication, "kafka-replication-factor", o.Replication, -1, 100, "replicas of a topic that is created; -1 is the broker's default")
 	g.Int(&o.Partitions, "heartbeat-partitions", o.Partitions, 1, 1000,
 		"partitions of the heartbeat topic when it is created; as many listeners can share the work")
+	set.Check(func() settings.Problems {
+		if o.Replication == 0 {
+			return settings.Problems{{Flag: "kafka-replication-factor", Value: "0", Allowed: "allowed: a whole number from 1 to 100, or -1 for the broker's default"}}
+		}
+		return nil
+	})
 	set.Hide(!use.Heartbeat, "topic-heartbeat")
 	set.Hide(!use.UpstreamConf, "topic-upstream-conf")
 	set.Hide(!use.Create, "kafka-replication-factor")
@@ -91,8 +97,11 @@ func (o *Options) check() (ps settings.Problems) {
 	if o.PasswordFile == "" {
 		return append(ps, settings.Problem{Flag: "kafka-sasl-password-file", Allowed: "needed with --kafka-sasl-mechanism " + o.Mechanism})
 	}
+	if secret.Check(o.PasswordFile) != nil {
+		return ps // which the file's own check says
+	}
 	if _, err := o.login(); err != nil {
-		ps = append(ps, settings.Problem{Flag: "kafka-sasl-password-file", Value: o.PasswordFile, Allowed: err.Error()})
+		ps = append(ps, settings.Problem{Flag: "kafka-sasl-mechanism", Value: o.Mechanism, Allowed: "user and password must suit it: " + err.Error()})
 	}
 	return ps
 }

@@ -277,8 +277,8 @@ func TestSettingsThatNeedEachOther(t *testing.T) {
 		"mechanism without file":   {[]string{"--kafka-sasl-mechanism=plain", "--kafka-sasl-user=u"}, "--kafka-sasl-password-file"},
 		"empty password":           {[]string{"--kafka-sasl-mechanism=plain", "--kafka-sasl-user=u", "--kafka-sasl-password-file=" + empty}, "is empty"},
 		"files without tls":        {[]string{"--kafka-tls-server-name=k"}, "--kafka-tls"},
-		"certificate without key":  {[]string{"--kafka-tls", "--kafka-tls-cert=" + empty}, "together"},
-		"authorities that are not": {[]string{"--kafka-tls", "--kafka-tls-ca=" + empty}, "no PEM certificate"},
+		"certificate without key":  {[]string{"--kafka-tls", "--kafka-tls-cert=" + empty}, "needed with --kafka-tls-cert"},
+		"authorities that are not": {[]string{"--kafka-tls", "--kafka-tls-ca=" + empty}, "holds no certificate"},
 		"topic with a blank":       {[]string{"--topic-heartbeat=a b"}, "--topic-heartbeat"},
 	}
 	for name, c := range cases {

@@ -29,12 +29,15 @@ func (o *Options) Flags(set *settings.Set, level string) {
 	g.Choice(&o.Format, "log-format", "auto", "json, or console for people; auto takes console on a terminal", "auto", "json", "console")
 }
 
-// timeFormat is set once: zerolog keeps it in a package variable.
-var timeFormat = sync.OnceFunc(func() { zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" })
+// formats are set once: zerolog keeps them in package variables. A duration carries its unit: "1.5s".
+var formats = sync.OnceFunc(func() {
+	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
+	zerolog.DurationFieldFormat = zerolog.DurationFormatString
+})
 
 // New builds the logger that writes to w. A level that is not one of Options is an error.
 func New(o Options, w io.Writer) (zerolog.Logger, error) {
-	timeFormat()
+	formats()
 	level, err := zerolog.ParseLevel(o.Level)
 	if err != nil {
 		return zerolog.Nop(), fmt.Errorf("log level %q: %w", o.Level, err)

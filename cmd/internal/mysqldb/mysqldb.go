@@ -41,16 +41,13 @@ func (o *Options) Flags(set *settings.Set) {
 		"host:port or the absolute path of a unix socket", validAddr)
 	g.Match(&o.Database, "mysql-database", "upstrand", "database that holds the registry", "1 to 64 characters", shortText)
 	g.Match(&o.User, "mysql-user", "upstrand", "user to log in as", "1 to 80 characters", shortText)
-	g.File(&o.PasswordFile, "mysql-password-file", "file with the password of that user; a line feed at its end does not count; absent: no password")
+	g.File(&o.PasswordFile, "mysql-password-file", "file with the password of that user; a line feed at its end does not count; absent: no password", secret.Check)
 	g.Choice(&o.TLS, "mysql-tls", "false", "TLS to the server: true checks its certificate, skip-verify does not, preferred takes it where offered",
 		"false", "true", "skip-verify", "preferred")
 	o.Files.Flags(set, g, "mysql-tls", "the server")
 	g.Int(&o.MaxConns, "mysql-max-conns", 16, 2, 1000, "most connections that this process opens")
 	g.Duration(&o.Timeout, "mysql-timeout", 10*time.Second, time.Second, 10*time.Minute, "longest wait for the server in one read or write")
 	set.Check(func() settings.Problems {
-		if _, err := o.config(zerolog.Nop()); err != nil {
-			return settings.Problems{{Flag: "mysql-password-file", Value: o.PasswordFile, Allowed: err.Error()}}
-		}
 		if o.Files.Given() && o.TLS == "false" {
 			return settings.Problems{{Flag: "mysql-tls", Value: o.TLS, Allowed: "not false when one of --mysql-tls-… is given"}}
 		}

@@ -103,7 +103,7 @@ func TestProblems(t *testing.T) {
 		"address":           {[]string{"--mysql-addr=db"}, "--mysql-addr"},
 		"empty password":    {[]string{"--mysql-password-file=" + file(t, "\n")}, "is empty"},
 		"files without tls": {[]string{"--mysql-tls-server-name=x"}, "not false"},
-		"bad authorities":   {[]string{"--mysql-tls=true", "--mysql-tls-ca=" + file(t, "x")}, "no PEM certificate"},
+		"bad authorities":   {[]string{"--mysql-tls=true", "--mysql-tls-ca=" + file(t, "x")}, "holds no certificate"},
 		"mode":              {[]string{"--mysql-tls=perhaps"}, "skip-verify"},
 	}
 	for name, c := range cases {

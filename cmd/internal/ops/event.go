@@ -2,29 +2,29 @@ package ops
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/upstrand/upstrand/cmd/internal/args"
 	"github.com/upstrand/upstrand/registry/client"
 	"github.com/upstrand/upstrand/registry/wire"
 )
 
 func eventLs(c *common) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "ls", Short: "List events, newest last, or follow them", Args: cobra.NoArgs,
+		Use: "ls", Short: "List events, newest last, or follow them", Args: args.None,
 		Long: "List events, newest last. With --follow go on with those that come, until interrupted; as JSON that is one event a\n" +
-			"line. While the registry can't be reached, --follow says so and tries again; no event is left out.",
+			"line. While the registry can't be reached, --follow says so and tries again; no event is left out.\n\n" + kindsText(),
 	}
 	q := &client.EventQuery{}
 	f := cmd.Flags()
-	f.StringVar(&q.Service, "service", "", "only events of this service")
+	f.StringVar(&q.Service, "service", "", "only events of this service (one)")
 	f.StringVar(&q.ID, "id", "", "only events of instances with this id")
-	f.StringSliceVar(&q.Kinds, "kind", nil, "only events of these kinds")
-	since := f.Duration("since", 0, "only events of the time since then, such as 15m; 0: any time")
+	f.StringSliceVar(&q.Kinds, "kind", nil, "only events of these kinds, see above")
+	since := new(time.Duration)
+	f.Var((*ago)(since), "since", "only events of the time since then, such as 15m; 0: any time")
 	follow := f.BoolP("follow", "f", false, "go on with the events that come")
 	limit := limited(cmd, 50)
 	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
@@ -59,46 +59,22 @@ func showEvents(ctx context.Context, cl *client.Client, out *printer, q client.E
 		}
 		return eventTable(out, events)
 	}
-	for _, e := range events {
-		if err := eventLine(out, e); err != nil {
-			return err
-		}
+	f := &follower{out: out, seen: first.LastSeq}
+	if err := f.begin(events); err != nil {
+		return err
 	}
 	q.After, q.Cursor, q.Since = &first.LastSeq, "", time.Time{}
-	return followEvents(ctx, cl, out, q)
+	return f.follow(ctx, cl, q)
 }
 
-// retryPause is how long a follower waits after a failure.
-const retryPause = 2 * time.Second
-
-func followEvents(ctx context.Context, cl *client.Client, out *printer, q client.EventQuery) error {
-	for e, err := range cl.Follow(ctx, q) {
-		if err == nil {
-			err = eventLine(out, e)
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		var answer *client.Error
-		if errors.As(err, &answer) && answer.Status < 500 {
-			return err // it will not get better
-		}
-		fmt.Fprintf(out.err, "%v; trying again\n", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryPause):
-		}
-	}
-	return nil // interrupted, which is how following ends
-}
+const eventHeads = "TIME SEQ KIND ABOUT CAUSE ACTOR"
 
 func eventTable(out *printer, events []wire.Event) error {
 	var rows [][]string
 	for _, e := range events {
 		rows = append(rows, eventCells(e))
 	}
-	return out.table("TIME SEQ KIND ABOUT CAUSE ACTOR", rows)
+	return out.table(eventHeads, rows)
 }
 
 func eventCells(e wire.Event) []string {
@@ -107,14 +83,4 @@ func eventCells(e wire.Event) []string {
 		about += "/" + e.ID
 	}
 	return []string{e.At.String(), number(e.Seq), e.Kind, about, e.Cause, e.Actor}
-}
-
-// eventLine prints an event that is followed: columns can't be aligned with what has not come yet.
-func eventLine(out *printer, e wire.Event) error {
-	if out.json {
-		return out.line(e)
-	}
-	c := eventCells(e)
-	_, err := fmt.Fprintf(out.out, "%s  %-6s %-12s %-24s %s  (%s)\n", c[0], c[1], cell(c[2]), cell(c[3]), cell(c[4]), cell(c[5]))
-	return err
 }

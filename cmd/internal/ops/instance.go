@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/upstrand/upstrand/cmd/internal/args"
 	"github.com/upstrand/upstrand/registry/client"
 	"github.com/upstrand/upstrand/registry/wire"
 )
@@ -71,9 +72,9 @@ func ageOf(in wire.Instance) string {
 }
 
 func instanceShow(c *common) *cobra.Command {
-	cmd := &cobra.Command{Use: "show SERVICE/ID", Short: "Show all that is known of an instance", Args: cobra.RangeArgs(1, 2)}
-	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, args []string) error {
-		service, id, err := instanceName(args)
+	cmd := &cobra.Command{Use: "show SERVICE/ID", Short: "Show all that is known of an instance", Args: args.Some("SERVICE/ID", "upstrand instance ls lists them", 2)}
+	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, names []string) error {
+		service, id, err := instanceName(names)
 		if err != nil {
 			return err
 		}
@@ -99,6 +100,9 @@ func instanceFields(in wire.Instance) []string {
 		"routable", yesNo(in.Routable),
 		"cause", in.Cause,
 		"age", fmt.Sprintf("%s of stream time since the last beat; stale after %s", orDash(spanOf(in.Age)), span(in.Limit)),
+	}
+	if in.RefusedURL != nil {
+		fields = append(fields, "refused", refusedURL(*in.RefusedURL)+": no traffic by that path")
 	}
 	if in.UnprovenFor != nil {
 		fields = append(fields, "unproven", "for "+span(*in.UnprovenFor)+" of stream time")

@@ -7,16 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/upstrand/upstrand/cmd/internal/args"
 	"github.com/upstrand/upstrand/registry/client"
 	"github.com/upstrand/upstrand/registry/wire"
 )
 
 func agentLs(c *common) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "ls", Short: "List the proxies and the topology that each serves", Args: cobra.NoArgs,
+		Use: "ls", Short: "List the proxies and the topology that each serves", Args: args.None,
 		Long: "List the proxies and the topology that each serves, compared with the newest version: current, behind, ahead (the\n" +
-			"database was restored), different (same version, other content) or unknown. BEHIND counts the versions in between. AGE is how old the version is,\n" +
-			"COMMIT-AGE how long ago the proxy heard from the leader, both when it reported.",
+			"database was restored), different (same version, other content) or unknown. BEHIND counts the versions in between.\n\n" +
+			"All that a proxy says of itself is as old as REPORT-AGE: one that is down, or can't beat, is shown as it was then\n" +
+			"(LIVENESS says what the registry holds of it). AGE (how old the version is) and COMMIT-AGE (how long ago the proxy\n" +
+			"heard from the leader) are as of now: what it reported and the report's age together. A commit that came since then\n" +
+			"is in the next report.",
 	}
 	limit := limited(cmd, 0)
 	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
@@ -31,7 +35,7 @@ func agentLs(c *common) *cobra.Command {
 		for _, a := range agents {
 			rows = append(rows, []string{
 				a.Instance.Service + "/" + a.Instance.ID, a.Instance.Address, a.Instance.Zone, a.Instance.Liveness, a.State,
-				numberOf(a.Version), numberOf(a.VersionsBehind), shortDigest(a.Digest), spanOf(a.TopologyAge), a.Source, spanOf(a.CommitAge), spanOf(a.ReportAge), a.LastError,
+				numberOf(a.Version), numberOf(a.VersionsBehind), shortDigest(a.Digest), spanOf(asOfNow(a.TopologyAge, a)), a.Source, spanOf(asOfNow(a.CommitAge, a)), spanOf(a.ReportAge), a.LastError,
 			})
 		}
 		return out.table("AGENT ADDRESS ZONE LIVENESS TOPOLOGY VERSION BEHIND DIGEST AGE SOURCE COMMIT-AGE REPORT-AGE ERROR", rows)
@@ -39,8 +43,17 @@ func agentLs(c *common) *cobra.Command {
 	return cmd
 }
 
+// asOfNow is an age of a report, with the report's own.
+func asOfNow(reported *float64, a wire.Agent) *float64 {
+	if reported == nil || a.ReportAge == nil {
+		return reported
+	}
+	now := *reported + *a.ReportAge
+	return &now
+}
+
 func streamLs(c *common) *cobra.Command {
-	cmd := &cobra.Command{Use: "ls", Short: "List the partitions of the heartbeat topic", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "ls", Short: "List the partitions of the heartbeat topic", Args: args.None}
 	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
 		list, err := cl.Streams(ctx)
 		if err != nil {
@@ -62,11 +75,13 @@ func streamLs(c *common) *cobra.Command {
 
 func rejectedLs(c *common) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "ls", Short: "List records that could not be used, newest last, and how many there were for each reason", Args: cobra.NoArgs,
+		Use: "ls", Short: "List records that could not be used, newest last, and how many there were for each reason", Args: args.None,
+		Long: "List records that could not be used, newest last, and how many there were for each reason. Only the latest are kept;\n" +
+			"the counts are also of those before.\n\n" + reasonsText(),
 	}
 	q := &client.RejectedQuery{}
 	f := cmd.Flags()
-	f.StringSliceVar(&q.Reasons, "reason", nil, "only records rejected for one of these reasons")
+	f.StringSliceVar(&q.Reasons, "reason", nil, "only records rejected for one of these reasons, see above")
 	part := f.Int32("partition", 0, "only records of this partition")
 	limit := limited(cmd, 20)
 	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/upstrand/upstrand/cmd/internal/args"
 	"github.com/upstrand/upstrand/cmd/internal/settings"
 	"github.com/upstrand/upstrand/registry/client"
 )
@@ -42,9 +43,9 @@ type common struct {
 
 func group(name, short string, commands ...func(*common) *cobra.Command) *cobra.Command {
 	c := &common{}
-	g := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	g := &cobra.Command{Use: name, Short: short, Args: args.Command, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	f := g.PersistentFlags()
-	f.StringVar(&c.registry, "registry", DefaultRegistry, "URL of the registry")
+	f.StringVar(&c.registry, "registry", DefaultRegistry, "URL of the registry, or its host:port")
 	f.StringVarP(&c.output, "output", "o", "table", "what to print: table or json")
 	for _, make := range commands {
 		sub := make(c)
@@ -68,22 +69,17 @@ type run func(ctx context.Context, c *client.Client, out *printer, args []string
 // do makes run a cobra function.
 func (c *common) do(work run) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		cmd.SilenceUsage = true // the errors say what would be right
 		if c.output != "table" && c.output != "json" {
 			return fmt.Errorf("--output %q: want table or json", c.output)
 		}
-		cl, err := client.New(client.Config{Base: c.registry})
+		cl, err := client.New(client.Config{Base: settings.WithScheme(c.registry)})
 		if err != nil {
-			return fmt.Errorf("--registry: %w", err)
+			return fmt.Errorf("--registry (%s) is %q: want http://HOST:PORT or https://HOST:PORT", settings.EnvName("registry"), c.registry)
 		}
-		cmd.SilenceUsage = true // from here on a failure is not about how the command was written
 		out := &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: c.output == "json"}
-		return work(cmd.Context(), cl, out, args)
+		return explain(cmd, work(cmd.Context(), cl, out, args))
 	}
-}
-
-// limited is a flag that bounds the rows shown; 0 shows all.
-func limited(cmd *cobra.Command, value int) *int {
-	return cmd.Flags().Int("limit", value, "most rows to show; 0: all")
 }
 
 // collect takes up to limit items, all for 0.
@@ -116,7 +112,7 @@ func instanceName(args []string) (service, id string, err error) {
 	}
 	service, id, ok := strings.Cut(args[0], "/")
 	if !ok || service == "" || id == "" {
-		return "", "", errors.New("want SERVICE/ID, such as orders/a7")
+		return "", "", errors.New("want SERVICE/ID, such as orders/a7 (upstrand instance ls lists them)")
 	}
 	return service, id, nil
 }

@@ -48,7 +48,7 @@ func fleet(t *testing.T) (*httptest.Server, *sqlx.DB) {
 
 // command runs a command line against a registry.
 func command(ctx context.Context, out, errs io.Writer, registry, line string) error {
-	root := &cobra.Command{Use: "upstrand", SilenceErrors: true}
+	root := &cobra.Command{Use: "upstrand", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(Commands()...)
 	root.SetArgs(append(strings.Fields(line), "--registry", registry))
 	root.SetOut(out)
@@ -94,6 +94,15 @@ func TestOutputIsAsWrittenDown(t *testing.T) {
 		"bad_name":            "instance show orders",
 		"bad_output":          "instance ls -o yaml",
 		"bad_version":         "topology show --version 7",
+		"bad_limit":           "event ls --limit -1",
+		"bad_since":           "event ls --since -5m",
+		"unknown_kind":        "event ls --kind nope",
+		"unknown_reason":      "rejected ls --reason nonsense",
+		"unknown_prefix":      "topology show --prefix foo",
+		"unknown_service_ls":  "instance ls nope",
+		"no_name":             "service show",
+		"stray_word":          "topology show 3",
+		"stray_command":       "service list",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -195,7 +204,11 @@ func TestEventsAreFollowedUntilInterrupted(t *testing.T) {
 			go func() {
 				done <- command(ctx, out, io.Discard, server.URL, "event ls --follow --limit 2 --kind stale,joined -o "+format)
 			}()
-			for _, want := range []string{"a4", "b1"} {
+			heads := []string{"TIME                         SEQ     KIND", "a4", "b1"}
+			if format == "json" {
+				heads = heads[1:]
+			}
+			for _, want := range heads {
 				if line := <-out.to; !strings.Contains(line, want) {
 					t.Errorf("%s, want %s", line, want)
 				}
@@ -238,11 +251,45 @@ func TestFollowingGoesOnWhenTheRegistryIsBack(t *testing.T) {
 	away <- true
 	go func() { done <- command(ctx, out, errs, server.URL, "event ls -f --limit 1") }()
 	<-out.to
+	<-out.to
 	if line := <-errs.to; !strings.Contains(line, "502") || !strings.Contains(line, "trying again") {
 		t.Errorf("%q", line)
 	}
 	registrytest.Insert(t, db, "event", registrytest.Row{"seq": 108, "kind": "joined", "service": "while-away"})
+	if line := <-errs.to; line != "the registry is back" {
+		t.Errorf("%q", line)
+	}
 	if line := <-out.to; !strings.Contains(line, "while-away") {
+		t.Errorf("%q", line)
+	}
+	interrupt()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A database that is younger than what was seen begins its numbers anew.
+func TestFollowingGoesOnWithANewDatabase(t *testing.T) {
+	server, db := fleet(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	out, errs, done := &lines{to: make(chan string, 10)}, &lines{to: make(chan string, 10)}, make(chan error, 1)
+	go func() { done <- command(ctx, out, errs, server.URL, "event ls -f --limit 1") }()
+	<-out.to
+	if line := <-out.to; !strings.Contains(line, "107") {
+		t.Errorf("%q", line)
+	}
+	if _, err := db.Exec("DELETE FROM event WHERE seq > 101"); err != nil {
+		t.Fatal(err)
+	}
+	if line := <-errs.to; !strings.Contains(line, "newest event is 101, after 107 was seen") || !strings.Contains(line, "going on from its first") {
+		t.Errorf("%q", line)
+	}
+	if line := <-out.to; !strings.Contains(line, "  101 ") {
+		t.Errorf("%q", line)
+	}
+	registrytest.Insert(t, db, "event", registrytest.Row{"seq": 102, "kind": "route_released", "service": "orders", "iid": strings.Repeat("x", 40)})
+	line := <-out.to
+	if !strings.Contains(line, "  102     route_released  orders/xxx") {
 		t.Errorf("%q", line)
 	}
 	interrupt()

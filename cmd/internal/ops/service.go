@@ -7,14 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/upstrand/upstrand/cmd/internal/args"
 	"github.com/upstrand/upstrand/registry/client"
 	"github.com/upstrand/upstrand/registry/wire"
 )
 
 func serviceLs(c *common) *cobra.Command {
-	cmd := &cobra.Command{Use: "ls", Short: "List services", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "ls", Short: "List services", Args: args.None}
 	prefix := cmd.Flags().String("prefix", "", "only services whose name begins so")
-	state := cmd.Flags().String("state", "", "only services that are serving or empty")
+	state := cmd.Flags().String("state", "", "only services in this state: serving, draining or empty")
 	limit := limited(cmd, 0)
 	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
 		services, err := collect(cl.AllServices(ctx, client.ServiceQuery{Prefix: *prefix, State: *state, Page: page(*limit)}), *limit)
@@ -38,16 +39,16 @@ func serviceLs(c *common) *cobra.Command {
 }
 
 func serviceShow(c *common) *cobra.Command {
-	cmd := &cobra.Command{Use: "show SERVICE", Short: "Show a service and its instances", Args: cobra.ExactArgs(1)}
-	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, args []string) error {
-		s, err := cl.Service(ctx, args[0])
+	cmd := &cobra.Command{Use: "show SERVICE", Short: "Show a service and its instances", Args: args.One("SERVICE", "upstrand service ls lists them")}
+	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, names []string) error {
+		s, err := cl.Service(ctx, names[0])
 		if err != nil {
 			return err
 		}
 		if out.json {
 			return out.value(s)
 		}
-		instances, err := collect(cl.AllInstances(ctx, client.InstanceQuery{Services: args, Page: page(0)}), 0)
+		instances, err := collect(cl.AllInstances(ctx, client.InstanceQuery{Services: names, Page: page(0)}), 0)
 		if err != nil {
 			return err
 		}
@@ -70,13 +71,27 @@ func serviceFields(s wire.Service) []string {
 		"zones", groupCounts(s.Zones),
 		"versions", groupCounts(s.Versions),
 		"urls", strings.Join(s.URLs, ", "),
-		"created", s.CreatedAt.String(),
 	}
+	if len(s.Refused) > 0 {
+		fields = append(fields, "refused", refusedURLs(s.Refused))
+	}
+	fields = append(fields, "created", s.CreatedAt.String())
 	if s.EmptiedAt != nil {
 		fields = append(fields, "empty since", s.EmptiedAt.String())
 	}
 	return fields
 }
+
+// refusedURLs says which paths the service asks for in vain, and who has them.
+func refusedURLs(refused []wire.RefusedURL) string {
+	var said []string
+	for _, r := range refused {
+		said = append(said, refusedURL(r))
+	}
+	return strings.Join(said, ", ")
+}
+
+func refusedURL(r wire.RefusedURL) string { return r.Path + " belongs to " + r.Owner }
 
 // groupNames are the groups that have routable instances; a group without a name does not show.
 func groupNames(groups []wire.Group) string {

@@ -8,12 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/upstrand/upstrand/cmd/internal/args"
 	"github.com/upstrand/upstrand/registry/client"
 	"github.com/upstrand/upstrand/registry/wire"
 )
 
 func topologyVersions(c *common) *cobra.Command {
-	cmd := &cobra.Command{Use: "versions", Short: "List the topology versions, newest first", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "versions", Short: "List the topology versions, newest first", Args: args.None}
 	limit := limited(cmd, 20)
 	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
 		versions, err := collect(cl.AllVersions(ctx, page(*limit)), *limit)
@@ -38,12 +39,13 @@ func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
 func topologyShow(c *common) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show", Short: "Show the content of a topology version", Args: cobra.NoArgs,
-		Long: "Show the content of a topology version: the services with their instances, the upstreams, upstrands and routes.",
+		Use: "show", Short: "Show the content of a topology version", Args: args.None,
+		Long: "Show the content of a topology version: the services with their instances, the upstreams, upstrands and routes.\n" +
+			"ORIGIN is derived for what follows from beats alone; ones that operators declare are not built yet.",
 	}
 	q := &client.TopologyQuery{}
 	cmd.Flags().Int64Var(&q.Version, "version", 0, "which version; 0: the newest")
-	cmd.Flags().StringVar(&q.Prefix, "prefix", "", "only records whose key begins so, such as route/ or service/orders")
+	cmd.Flags().StringVar(&q.Prefix, "prefix", "", "only records whose key begins so: service/NAME, upstream/NAME, upstrand/NAME or route/HOST/PATH")
 	cmd.RunE = c.do(func(ctx context.Context, cl *client.Client, out *printer, _ []string) error {
 		query := *q
 		query.Page = page(200)
@@ -54,7 +56,11 @@ func topologyShow(c *common) *cobra.Command {
 		if out.json {
 			return out.value(t)
 		}
-		return printTopology(out, t)
+		if err := printTopology(out, t); err != nil || len(t.Content) > 0 || q.Prefix == "" {
+			return err
+		}
+		_, err = fmt.Fprintf(out.out, "\nno key begins with %q: keys are service/NAME, upstream/NAME, upstrand/NAME and route/HOST/PATH\n", q.Prefix)
+		return err
 	})
 	return cmd
 }

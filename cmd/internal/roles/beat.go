@@ -3,7 +3,9 @@ package roles
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -47,10 +49,10 @@ func (b *Beat) Flags(set *settings.Set) {
 	g.Int(&b.beat.MaxConns, "max-conns", 0, 0, 1_000_000, "most requests at a time from one proxy; 0: no limit")
 	g.Int(&b.maxFails, "max-fails", notGiven, notGiven, 1_000_000, "failures within --fail-timeout after which a proxy leaves it alone for as long; 0: never; -1: the proxies' default, 1")
 	g.Duration(&b.failTimeout, "fail-timeout", 0, 0, 24*time.Hour, "see --max-fails; 0: the proxies' default, 10s")
-	g.Duration(&b.slowStart, "slow-start", 0, 0, 24*time.Hour, "time in which the weight grows to its value after a start; 0: at once")
+	g.Duration(&b.slowStart, "slow-start", 0, 0, 24*time.Hour, "time in which the weight grows to its value after a start; 0: at once. Proxies are told, and do not act on it yet")
 	g.String(&b.beat.Zone, "zone", "", "zone that it stands in")
 	g.String(&b.beat.Version, "version", "", "version of the service")
-	g.Words(&b.beat.Tags, "tag", "tags, for people and for declared upstreams")
+	g.Words(&b.beat.Tags, "tag", "tags, for people and tools: instance ls --tag")
 	g.Pairs(&b.beat.Meta, "meta", "labels that nobody interprets")
 	g = set.Group("Beats")
 	g.Duration(&b.interval, "interval", 10*time.Second, 100*time.Millisecond, 5*time.Minute, "how often to beat")
@@ -67,27 +69,66 @@ func (b *Beat) checkFlags(set *settings.Set) {
 	g.Int(&b.fall, "fall", 3, 1, 100, "checks that must fail in a row before goodbye is said")
 	g.Duration(&b.leaveWait, "leave-wait", time.Second, 0, 10*time.Minute, "from the goodbye to the child's signal, for proxies to move on")
 	g.Duration(&b.stopTimeout, "stop-timeout", 10*time.Second, 100*time.Millisecond, time.Hour, "from the child's signal to its kill")
-	set.Check(b.problems)
+	set.Check(func() settings.Problems { return b.problems(set) })
 }
 
 // problems lets the sidecar judge the settings: it knows what a beat may say.
-func (b *Beat) problems() (ps settings.Problems) {
+func (b *Beat) problems(set *settings.Set) (ps settings.Problems) {
+	// What is missing gets a stand-in, so that the rest is judged all the same.
+	judged := *b
 	if b.beat.Service == "" {
 		ps = append(ps, settings.Problem{Flag: "service", Allowed: "needed: the name of the service"})
+		judged.beat.Service = "service"
 	}
 	if b.beat.Port == 0 {
 		ps = append(ps, settings.Problem{Flag: "port", Allowed: "needed: the port of the service"})
+		judged.beat.Port = 1
 	}
-	if ps != nil {
-		return ps
+	if heartbeat.IsAgent(b.beat.Service) {
+		ps = append(ps, settings.Problem{Flag: "service", Value: b.beat.Service, Allowed: "allowed: a name that does not begin with upstrand-, as those of our own parts do"})
 	}
-	if _, err := b.config(nil); err != nil {
-		return settings.Problems{{Flag: "check", Value: b.check, Allowed: err.Error()}}
+	conf, err := judged.config(nil)
+	if err != nil {
+		ps = append(ps, settings.Problem{Flag: "check", Value: b.check, Allowed: err.Error()})
 	}
-	conf, _ := b.config(nil)
 	conf.Sender.Brokers = []string{"127.0.0.1:1"}
-	if _, err := sidecar.New(conf); err != nil {
-		return settings.Problems{{Allowed: strings.ReplaceAll(err.Error(), "\n", "\n  ")}}
+	_, err = sidecar.New(conf)
+	var invalid *heartbeat.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		for _, p := range invalid.Problems {
+			ps = append(ps, problemOf(set, p))
+		}
+	case err != nil:
+		ps = append(ps, settings.Problem{Allowed: strings.ReplaceAll(err.Error(), "\n", "\n  ")})
+	}
+	return ps
+}
+
+// problemOf names the flag of the field that is wrong.
+func problemOf(set *settings.Set, p heartbeat.Problem) settings.Problem {
+	flag, _, _ := strings.Cut(p.Field, ".")
+	flag, _, _ = strings.Cut(flag, "[")
+	if flag = strings.ReplaceAll(flag, "_", "-"); flag == "tags" {
+		flag = "tag"
+	}
+	if !set.Has(flag) {
+		return settings.Problem{Allowed: p.String()}
+	}
+	text := p.Message
+	if p.Allowed != "" {
+		text += " (allowed: " + p.Allowed + ")"
+	}
+	return settings.Problem{Flag: flag, Value: set.Text(flag), Allowed: text}
+}
+
+// Arguments says what is wrong with the service's command.
+func (b *Beat) Arguments(command []string) settings.Problems {
+	if len(command) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		return settings.Problems{{Allowed: "the command after -- can't be run: " + err.Error()}}
 	}
 	return nil
 }
@@ -132,6 +173,9 @@ func (b *Beat) Run(ctx context.Context, p *Process, k *kafkaconn.Options, conn *
 		return 1, err
 	}
 	ended := make(chan error, 1)
+	if err := p.Metrics.Register(beatMetrics{s.Stats}); err != nil {
+		return 1, fmt.Errorf("beat: %w", err)
+	}
 	p.Ready.Set("beat", s.Ready)
 	p.Group.Allow(b.leaveWait + b.stopTimeout + 10*time.Second)
 	p.Group.Add("beat", func(ctx context.Context) error {

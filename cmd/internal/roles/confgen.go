@@ -88,6 +88,14 @@ type publishing struct {
 	topic *publish.Topic
 }
 
+// Describe is what /readyz adds: who leads, and what holds it back if anything does.
+func (p publishing) Describe() string {
+	if note := p.Note(); note != "" {
+		return p.Role() + "; " + note
+	}
+	return p.Role()
+}
+
 func (p publishing) Run(ctx context.Context) error {
 	defer p.topic.Close()
 	return p.Generator.Run(ctx)

@@ -6,9 +6,9 @@ package roles
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/upstrand/upstrand/cmd/internal/admin"
+	"github.com/upstrand/upstrand/cmd/internal/await"
 	"github.com/upstrand/upstrand/cmd/internal/rungroup"
 	"github.com/upstrand/upstrand/cmd/internal/settings"
 )
@@ -77,23 +78,28 @@ func (p *Process) Run(ctx context.Context) error {
 }
 
 // Abandon ends the parts of a process that was not built to its end, so that sockets and files are given back.
-func (p *Process) Abandon() {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errors.New("not started"))
-	_ = p.Group.Run(ctx)
-}
+func (p *Process) Abandon() { p.Group.Abandon() }
 
 // AdminFlags declares --admin-listen with the default of a role; an empty default means that nothing listens unless told.
-func AdminFlags(set *settings.Set, addr *string, def string) {
+// pages are those that the role adds.
+func AdminFlags(set *settings.Set, addr *string, def string, pages ...string) {
+	all := append([]string{"/healthz", "/readyz", "/metrics"}, pages...)
 	set.Group("Administration").Listen(addr, "admin-listen", def, true,
-		"address for /healthz, /readyz, /metrics and /debug/pprof/; empty: none")
+		"address for "+strings.Join(all, ", ")+" and /debug/pprof/; empty: none")
 }
 
-// part runs a role that is built when what it needs is there. Until then readiness says that it starts.
+// part runs a role that is built when what it needs is there. Until then readiness says that it starts, and what it waits
+// for.
 func (p *Process) part(name string, build func(context.Context) (runner, error)) {
-	p.Ready.Hold(name, "is starting")
+	const starting = "is starting"
+	p.Ready.Hold(name, starting)
 	p.Group.Add(name, func(ctx context.Context) error {
-		r, err := build(ctx)
+		r, err := build(await.Observe(ctx, func(waitsFor string) {
+			if waitsFor != "" {
+				waitsFor = ": " + waitsFor
+			}
+			p.Ready.Hold(name, starting+waitsFor)
+		}))
 		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -101,6 +107,9 @@ func (p *Process) part(name string, build func(context.Context) (runner, error))
 			return fmt.Errorf("start: %w", err)
 		}
 		p.Ready.Set(name, r.Ready)
+		if n, ok := r.(interface{ Describe() string }); ok {
+			p.Ready.Note(name, n.Describe)
+		}
 		return r.Run(ctx)
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/upstrand/upstrand/heartbeat"
 	"github.com/upstrand/upstrand/proxy"
 	"github.com/upstrand/upstrand/proxy/agent"
+	"github.com/upstrand/upstrand/proxy/nethttp"
 )
 
 // AgentService is the service that proxies beat as.
@@ -38,6 +39,7 @@ type Proxy struct {
 	Trusted      []string
 	AccessLog    bool
 	PeerTLS      tlsconf.Files
+	Engine       nethttp.Settings // what is 0 has the engine's default
 }
 
 // Flags declares the settings in their groups.
@@ -46,15 +48,16 @@ func (x *Proxy) Flags(set *settings.Set) {
 	g.Listen(&x.Listen, "listen", ":8080", false, "address for traffic")
 	g.Match(&x.Zone, "zone", "", "zone of this proxy: instances there are preferred; absent: all zones are alike",
 		"1 to 64 of A-Z a-z 0-9 . _ -", validZone)
-	g.Path(&x.StateDir, "state-dir", "DIR",
+	g.Dir(&x.StateDir, "state-dir",
 		"folder for the last good topology, which is served when the proxy starts while Kafka is away; absent: none is kept")
 	g.Duration(&x.TopicWait, "topic-wait", 3*time.Second, 10*time.Millisecond, 10*time.Minute,
 		"how long a start waits for the topic before it serves what is in the state folder")
 	g.Duration(&x.DrainWait, "drain-wait", 0, 0, 10*time.Minute,
 		"at the end, how long to be not ready and still serve, for whoever balances over proxies to notice")
 	g.Duration(&x.DrainTimeout, "drain-timeout", 20*time.Second, 0, time.Hour, "at the end, how long open requests may take")
-	g.Words(&x.Trusted, "trusted-proxies", "networks (CIDR) of clients whose X-Forwarded-… fields are believed; absent: none")
+	g.Words(&x.Trusted, "trusted-proxies", "networks (CIDR) of clients whose X-Forwarded-…, Forwarded and X-Real-IP fields are believed; absent: none")
 	g.Bool(&x.AccessLog, "access-log", false, "log every request")
+	x.timeFlags(set)
 	x.PeerTLS.Flags(set, set.Group("TLS to instances of scheme https"), "peer-tls", "the instance")
 	x.beatFlags(set)
 	set.Check(func() settings.Problems {
@@ -63,6 +66,27 @@ func (x *Proxy) Flags(set *settings.Set) {
 		}
 		return nil
 	})
+}
+
+// timeFlags declares the limits of the wire, each under the name that nginx has for it where it has one.
+func (x *Proxy) timeFlags(set *settings.Set) {
+	const least, most = 10 * time.Millisecond, 24 * time.Hour
+	g := set.Group("Timeouts towards instances")
+	g.Duration(&x.Engine.Connect, "proxy-connect-timeout", 2*time.Second, least, most, "to have a connection; then the next instance is tried")
+	g.Duration(&x.Engine.Read, "proxy-read-timeout", time.Minute, least, most,
+		"longest silence of an instance, before its answer and within it; before it the client gets 504")
+	g.Duration(&x.Engine.Send, "proxy-send-timeout", time.Minute, least, most, "longest time without the instance taking a byte of the request")
+	g.Duration(&x.Engine.TunnelIdle, "tunnel-idle-timeout", time.Hour, least, most,
+		"longest silence in both directions of a connection that was upgraded, such as a web socket")
+	g.Duration(&x.Engine.PeerIdle, "upstream-keepalive-timeout", time.Minute, least, most, "how long an unused connection to an instance is kept")
+	g.Int(&x.Engine.PeerIdleMax, "upstream-keepalive", 64, 1, 10_000, "most unused connections that are kept for each instance")
+	g.Duration(&x.Engine.Drain, "peer-drain-timeout", 30*time.Second, least, most,
+		"how long an instance that left may end the answers and tunnels that it has begun")
+	g = set.Group("Timeouts towards clients")
+	g.Duration(&x.Engine.ClientHeader, "client-header-timeout", time.Minute, least, most, "for a client to send the whole head of a request")
+	g.Duration(&x.Engine.ClientBody, "client-body-timeout", time.Minute, least, most, "longest time without a byte of a request's body")
+	g.Duration(&x.Engine.ClientSend, "client-send-timeout", time.Minute, least, most, "longest time without the client taking a byte of the answer")
+	g.Duration(&x.Engine.ClientIdle, "client-idle-timeout", 75*time.Second, least, most, "how long an unused connection of a client is kept")
 }
 
 func (x *Proxy) beatFlags(set *settings.Set) {
@@ -133,7 +157,7 @@ func (x *Proxy) proxy(p *Process) (*proxy.Proxy, error) {
 		return nil, err
 	}
 	conf := proxy.Config{
-		Zone: x.Zone, TrustedProxies: trusted, Logger: p.Log.With().Str("role", "proxy").Logger(), Registerer: p.Metrics,
+		Zone: x.Zone, Engine: x.Engine, TrustedProxies: trusted, Logger: p.Log.With().Str("role", "proxy").Logger(), Registerer: p.Metrics,
 	}
 	if x.AccessLog {
 		log := p.Log.With().Str("role", "proxy").Str("log", "access").Logger()
@@ -190,6 +214,10 @@ func (x *Proxy) serve(ctx context.Context, p *Process, px *proxy.Proxy, ln net.L
 // Ends is the longest that the end of the role may take.
 func (x *Proxy) Ends() time.Duration { return x.DrainWait + x.DrainTimeout + 5*time.Second }
 
+// goodbyeTimeout bounds the proxy's own goodbye: the process ends after it, and without Kafka it takes all of this. A
+// proxy whose goodbye is lost is only listed as stale.
+const goodbyeTimeout = 500 * time.Millisecond
+
 // beat tells the registry of this proxy until ctx ends. That it can't be done never ends the proxy.
 func (x *Proxy) beat(ctx context.Context, p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn, bound *net.TCPAddr, a *agent.Agent) error {
 	ip, port := x.address(ctx, conn, bound)
@@ -199,6 +227,8 @@ func (x *Proxy) beat(ctx context.Context, p *Process, k *kafkaconn.Options, conn
 			Service: AgentService, ID: x.ID, Scheme: "http", IP: ip, Port: port, Zone: x.Zone,
 			Interval: heartbeat.Duration(x.BeatInterval),
 		},
+		GoodbyeTimeout: goodbyeTimeout,
+
 		Meta:    a.Report,
 		OnError: func(err error) { p.Log.Debug().Err(err).Str("role", "proxy").Msg("own beat") },
 	})

@@ -53,7 +53,7 @@ func (g *Group) OnStop(name string, stop func(context.Context) error) {
 func (g *Group) Run(ctx context.Context) error {
 	first := make(chan *part, len(g.parts))
 	for _, p := range g.parts {
-		g.start(ctx, p, first)
+		g.start(context.WithoutCancel(ctx), p, first)
 	}
 	var early *part
 	select {
@@ -65,12 +65,24 @@ func (g *Group) Run(ctx context.Context) error {
 	return errors.Join(ended(early), g.end(early))
 }
 
+// Abandon ends the parts of a group that is not run, without a word: each is started with a context that has ended
+// already, so that it gives back what it holds, and the steps of the end are taken.
+func (g *Group) Abandon() {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	first := make(chan *part, len(g.parts))
+	for _, p := range g.parts {
+		g.start(over, p, first)
+	}
+	_ = g.end(nil)
+}
+
 // start runs p on a context of its own, so that the end of the process reaches the parts in our order and not at once.
 func (g *Group) start(ctx context.Context, p *part, first chan<- *part) {
 	if p.run == nil {
 		return
 	}
-	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	own, cancel := context.WithCancel(ctx)
 	p.end, p.done = cancel, make(chan struct{})
 	go func() {
 		p.err = p.run(own)

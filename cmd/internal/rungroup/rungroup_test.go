@@ -159,3 +159,19 @@ func TestSignalsLeaveNothingBehind(t *testing.T) {
 		t.Error("context still open")
 	}
 }
+
+// What was built is given back without a word: nobody ran it, so there is no end to tell of.
+func TestAbandonGivesBackInSilence(t *testing.T) {
+	var n notes
+	var log strings.Builder
+	g := New(zerolog.New(&log).Level(zerolog.InfoLevel), time.Second)
+	g.OnStop("database", func(context.Context) error { n.add("database"); return nil })
+	g.Add("admin", n.part("admin", 0, nil))
+	g.Abandon()
+	if d := cmp.Diff([]string{"admin", "database"}, n.all()); d != "" {
+		t.Error(d)
+	}
+	if log.String() != "" {
+		t.Errorf("said %s", log.String())
+	}
+}

@@ -22,3 +22,9 @@ func FromFile(path string) (string, error) {
 	}
 	return password, nil
 }
+
+// Check says what is wrong with the file as the source of a password.
+func Check(path string) error {
+	_, err := FromFile(path)
+	return err
+}

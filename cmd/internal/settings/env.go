@@ -17,6 +17,12 @@ func HasEnv(f *pflag.Flag) bool {
 	return !no && f.Name != "help"
 }
 
+// TakesEnv reports whether any flag takes its value from the environment.
+func TakesEnv(fs *pflag.FlagSet) (takes bool) {
+	fs.VisitAll(func(f *pflag.Flag) { takes = takes || HasEnv(f) })
+	return takes
+}
+
 // ApplyEnv gives each flag that the command line did not set the value of its environment variable. An empty variable
 // counts as absent, since compose files and unit files pass those for what they leave out. Problems are returned only for
 // flags that were not declared through a Group; the others report theirs in Set.Problems.

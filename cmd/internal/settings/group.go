@@ -208,13 +208,20 @@ func (g *Group) IP(p *string, name, def, usage string) {
 	})
 }
 
-// File declares the path of a file that must be readable when it is given. The content is not looked at here.
-func (g *Group) File(p *string, name, usage string) {
-	g.add(name, "FILE", "", usage, func(s string) error { *p = s; return nil })
-	g.set.Check(func() Problems { return readable(name, *p) })
+// File declares the path of a file that must be readable when it is given. look says what is wrong with its content; nil
+// when that is not looked at.
+func (g *Group) File(p *string, name, usage string, look func(path string) error) {
+	g.Path(p, name, "FILE", usage)
+	g.set.Check(func() Problems { return fileProblems(name, *p, look) })
 }
 
-// Path declares a path that need not exist yet.
+// Dir declares the path of a folder that is written to, and made when it does not exist.
+func (g *Group) Dir(p *string, name, usage string) {
+	g.Path(p, name, "DIR", usage)
+	g.set.Check(func() Problems { return dirProblems(name, *p) })
+}
+
+// Path declares a path that is not looked at.
 func (g *Group) Path(p *string, name, kind, usage string) {
 	g.add(name, kind, "", usage, func(s string) error { *p = s; return nil })
 }

@@ -37,8 +37,8 @@ func NewSet(fs *pflag.FlagSet) *Set {
 // Group begins (or goes on with) the flags that --help shows under title.
 func (s *Set) Group(title string) *Group { return &Group{set: s, title: title} }
 
-// Check adds a check that runs after every flag has its value: files that must exist, flags that need each other.
-// It must not change anything, since --check-config runs it too.
+// Check adds a check that runs after every flag has its value: files that must exist, flags that need each other. A
+// flag whose value could not be used has its default then. It must leave nothing changed, since --check-config runs it too.
 func (s *Set) Check(f func() Problems) { s.checks = append(s.checks, f) }
 
 // Hide keeps a flag out of --help where yes; it still works.
@@ -50,22 +50,39 @@ func (s *Set) NoEnv(flag string) {
 	f.Annotations[NoEnv] = nil
 }
 
-// Problems lists every value that can't be used, in the order of declaration, then what the checks found. The checks run
-// only when each value by itself is good: they may rely on that.
+// Problems lists every value that can't be used, in the order of declaration, then what the checks found. A flag is
+// named once: what a check finds wrong with a flag that is in the list already is left out, as it may follow from that.
 func (s *Set) Problems() Problems {
 	var all Problems
+	named := map[string]bool{"": false}
+	add := func(p Problem) {
+		if !named[p.Flag] {
+			all, named[p.Flag] = append(all, p), p.Flag != ""
+		}
+	}
 	s.fs.VisitAll(func(f *pflag.Flag) {
 		if v, ok := f.Value.(*value); ok && v.problem != nil {
-			all = append(all, Problem{Flag: f.Name, Value: v.bad, Allowed: v.problem.Error()})
+			add(Problem{Flag: f.Name, Value: v.bad, Allowed: v.problem.Error()})
 		}
 	})
-	if len(all) > 0 {
-		return all
-	}
 	for _, check := range s.checks {
-		all = append(all, check()...)
+		for _, p := range check() {
+			add(p)
+		}
 	}
 	return all
+}
+
+// Has reports whether there is such a flag.
+func (s *Set) Has(flag string) bool { return s.fs.Lookup(flag) != nil }
+
+// Text is the value of a flag as it was given, or its default; empty when there is no such flag.
+func (s *Set) Text(flag string) string {
+	f := s.fs.Lookup(flag)
+	if f == nil {
+		return ""
+	}
+	return f.Value.String()
 }
 
 // Problem is one setting that can't be used.

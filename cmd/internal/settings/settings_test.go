@@ -33,7 +33,7 @@ func declare(t *testing.T) (*pflag.FlagSet, *Set, *sample) {
 	g.Int(&s.n, "count", 6, 1, 10, "how many")
 	g.Bool(&s.on, "tls", false, "whether")
 	g.Choice(&s.word, "format", "auto", "which", "auto", "json")
-	g.File(&s.file, "password-file", "secret")
+	g.File(&s.file, "password-file", "secret", nil)
 	g.Words(&s.tags, "tag", "tags")
 	g.Pairs(&s.meta, "meta", "labels")
 	g.Listen(&s.listen, "listen", "127.0.0.1:8080", true, "socket")
@@ -181,6 +181,56 @@ func TestHelpShowsGroupsDefaultsAndEnvironment(t *testing.T) {
 	for line := range strings.SplitSeq(wrap(strings.Repeat("word ", 100), "   "), "\n") {
 		if len(line) > width {
 			t.Errorf("line of %d columns", len(line))
+		}
+	}
+}
+
+func TestChecksRunBesideBadValuesAndNameAFlagOnce(t *testing.T) {
+	fs, set, s := declare(t)
+	set.Check(func() (ps Problems) {
+		if s.n == 6 {
+			ps = append(ps, Problem{Flag: "count", Allowed: "needed"})
+		}
+		return append(ps, Problem{Flag: "listen", Allowed: "taken"}, Problem{Allowed: "one"}, Problem{Allowed: "two"})
+	})
+	load(t, fs, nil, "--count=eleven", "--password-file=/nowhere/pw")
+	text := set.Problems().Error()
+	for _, want := range []string{`is "eleven"`, "no such file", "taken", "one", "two"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "needed\n") {
+		t.Errorf("what follows from a bad value is reported beside it:\n%s", text)
+	}
+}
+
+func TestFoldersMustTakeFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"": "", dir: "", filepath.Join(dir, "a", "b"): "", file: "is a file", filepath.Join(file, "x"): "not a directory", "/proc/x": "/proc",
+	} {
+		ps := dirProblems("data", path)
+		if (want == "") != (len(ps) == 0) || want != "" && !strings.Contains(ps.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, ps, want)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestAnAddressBecomesAURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"127.0.0.1:8090": "http://127.0.0.1:8090", "[::1]:8090/x": "http://[::1]:8090/x", "registry:80/": "http://registry:80",
+		"http://h:1/": "http://h:1/", "nonsense": "nonsense", "h:": "h:", "": "", "https://h": "https://h",
+	} {
+		if got := WithScheme(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

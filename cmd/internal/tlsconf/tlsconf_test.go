@@ -15,6 +15,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/upstrand/upstrand/cmd/internal/settings"
 )
 
 // identity writes a self-signed certificate for name and its key.
@@ -101,5 +105,40 @@ func TestKeyOfAnotherCertificate(t *testing.T) {
 	_, key := identity(t, "b")
 	if _, err := (&Files{Cert: cert, Key: key}).Load(); err == nil || !strings.Contains(err.Error(), cert) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestEachFileIsNamedByItsOwnFlag(t *testing.T) {
+	cert, key := identity(t, "a")
+	_, other := identity(t, "b")
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("no PEM"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"--x-ca=/nope":                           "x-ca",
+		"--x-ca=" + text:                         "x-ca",
+		"--x-cert=" + cert:                       "x-key",
+		"--x-key=" + key:                         "x-cert",
+		"--x-cert=/nope --x-key=" + key:          "x-cert",
+		"--x-cert=" + cert + " --x-key=/nope":    "x-key",
+		"--x-cert=" + cert + " --x-key=" + other: "x-cert",
+		"--x-cert=/nope":                         "x-cert x-key",
+		"--x-cert=" + cert + " --x-key=" + key:   "",
+		"--x-ca=" + cert:                         "",
+	} {
+		fs := pflag.NewFlagSet("t", pflag.ContinueOnError)
+		set, f := settings.NewSet(fs), &Files{}
+		f.Flags(set, set.Group("TLS"), "x", "the server")
+		if err := fs.Parse(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		var flags []string
+		for _, p := range set.Problems() {
+			flags = append(flags, p.Flag)
+		}
+		if got := strings.Join(flags, " "); got != want {
+			t.Errorf("%s: problems with %q, want %q", line, got, want)
+		}
 	}
 }
