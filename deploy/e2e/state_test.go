@@ -6,16 +6,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/upstrand/upstrand/deploy/rig"
 )
 
-// stateHas looks for the addresses of all instances in the files that a proxy keeps.
+// stateHas looks for the addresses of all instances in the file that a proxy keeps; one that is still being written does
+// not count.
 func stateHas(dir, proxy, service string, all []*rig.Instance) error {
 	var content []byte
 	root := filepath.Join(dir, proxy+".state")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, ".new") {
 			return err
 		}
 		b, err := os.ReadFile(path)
