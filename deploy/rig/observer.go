@@ -161,7 +161,9 @@ func (o *Observer) record(m kafka.Message) {
 		o.anew = false
 		o.seen = append(o.seen, Seen{Topology: t, Cause: o.replica.Applied().Cause, Read: time.Now()})
 	} else if o.seen[n-1].Epoch != t.Epoch {
-		o.seen[n-1].Epoch = t.Epoch
+		again := *o.seen[n-1].Topology // others hold the one that was seen
+		again.Epoch = t.Epoch
+		o.seen[n-1].Topology = &again
 	}
 	close(o.changed)
 	o.changed = make(chan struct{})
