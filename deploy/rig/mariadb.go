@@ -55,7 +55,7 @@ func StartMariaDB(ctx context.Context, dir string, opt MariaDBOptions) (*MariaDB
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(addr)
-	args := []string{"--no-defaults", "--datadir=" + m.data(), "--bind-address=127.0.0.1", "--port=" + port, "--socket=" + m.socket,
+	args := []string{"--no-defaults", "--datadir=" + m.data(), "--tmpdir=" + m.tmp(), "--bind-address=127.0.0.1", "--port=" + port, "--socket=" + m.socket,
 		"--pid-file=" + filepath.Join(dir, "pid"), "--skip-name-resolve", "--skip-log-bin", "--innodb-buffer-pool-size=128M",
 		"--innodb-log-file-size=64M", "--max-connections=200", "--init-file=" + filepath.Join(dir, "init.sql"),
 		"--character-set-server=utf8mb4", "--collation-server=utf8mb4_bin", "--performance-schema=OFF"}
@@ -85,9 +85,14 @@ func mysqlUser() (*syscall.Credential, error) {
 
 func (m *MariaDB) data() string { return filepath.Join(m.dir, "data") }
 
+// tmp is a folder for temporary tables: servers that share one remove each other's.
+func (m *MariaDB) tmp() string { return filepath.Join(m.dir, "tmp") }
+
 func (m *MariaDB) install(ctx context.Context, cred *syscall.Credential) error {
-	if err := os.MkdirAll(m.data(), 0o755); err != nil {
-		return fmt.Errorf("rig: data folder: %w", err)
+	for _, folder := range []string{m.data(), m.tmp()} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return fmt.Errorf("rig: %w", err)
+		}
 	}
 	// The init file runs at each start, before the port opens.
 	initSQL := fmt.Sprintf("CREATE DATABASE IF NOT EXISTS %s CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;\n"+
@@ -97,14 +102,16 @@ func (m *MariaDB) install(ctx context.Context, cred *syscall.Credential) error {
 	}
 	args := []string{"--no-defaults", "--datadir=" + m.data(), "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"}
 	if cred != nil {
-		for _, p := range []string{m.dir, m.data()} {
+		for _, p := range []string{m.dir, m.data(), m.tmp()} {
 			if err := os.Chown(p, int(cred.Uid), int(cred.Gid)); err != nil {
 				return fmt.Errorf("rig: %w", err)
 			}
 		}
 		args = append(args, "--user=mysql")
 	}
-	if out, err := exec.CommandContext(ctx, "mariadb-install-db", args...).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(ctx, "mariadb-install-db", args...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+m.tmp())
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("rig: mariadb-install-db: %w\n%s", err, lastBytes(out, 2000))
 	}
 	return nil
