@@ -88,6 +88,15 @@ func (b *book) prime(c *topology.Config, parts map[string]int) {
 		}
 		b.dirty[s.Name] = true
 	}
+	for _, r := range c.Routes {
+		if r.Origin == topology.Derived {
+			sv := b.service(cmp.Or(r.Upstream, r.Upstrand))
+			sv.paths = append(sv.paths, r.Path)
+		}
+	}
+	for _, s := range b.services {
+		slices.Sort(s.paths)
+	}
 }
 
 // service is the named one, made when there is none.
@@ -159,7 +168,7 @@ func (b *book) apply(ch registry.Snapshot) {
 }
 
 func (b *book) setRow(name string, row bool) {
-	if isAgent(name) || (!row && b.services[name] == nil) {
+	if registry.IsAgent(name) || (!row && b.services[name] == nil) {
 		return
 	}
 	if s := b.service(name); s.row != row {
@@ -170,7 +179,7 @@ func (b *book) setRow(name string, row bool) {
 
 // put takes an instance as it is now.
 func (b *book) put(in registry.Instance) {
-	if isAgent(in.Service) {
+	if registry.IsAgent(in.Service) {
 		return
 	}
 	if !in.Liveness.Routable() {

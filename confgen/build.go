@@ -3,7 +3,6 @@ package confgen
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/upstrand/upstrand/confgen/topology"
@@ -65,17 +64,6 @@ func Build(in Input) Output {
 	b.load(registry.Snapshot{Instances: in.Instances, Services: in.Services, Claims: in.Claims})
 	b.rebuild()
 	return Output{Config: b.config(), Notes: b.notes()}
-}
-
-// isAgent says that a service is one of ours and never routed to.
-func isAgent(service string) bool { return strings.HasPrefix(service, "upstrand-") }
-
-// routePath is a claim's path as a route has it: without a slash at its end, but for the root.
-func routePath(path string) string {
-	if trimmed := strings.TrimRight(path, "/"); trimmed != "" {
-		return trimmed
-	}
-	return "/"
 }
 
 func compareNotes(a, b Note) int {

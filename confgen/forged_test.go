@@ -195,7 +195,7 @@ func TestNotReadyWhenStuck(t *testing.T) {
 					t.Errorf("ready: %v", err)
 				}
 				tc.mend(w)
-				w.run(5 * time.Second)
+				w.run(5*time.Second + slowest)
 				if err := p.g.Ready(); err != nil {
 					t.Errorf("after it was mended: %v", err)
 				}

@@ -147,7 +147,8 @@ type Generator struct {
 	log     zerolog.Logger
 	metrics *metrics
 	state   *state
-	asking  *troubles // of asking for the lead; Run's own
+	asking  *troubles     // of asking for the lead; Run's own
+	told    map[Note]bool // notes that were made events, in any term; Run's own
 }
 
 // New checks the settings. It starts nothing.
@@ -161,7 +162,7 @@ func New(cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	log := cfg.Logger.With().Str("holder", cfg.Holder).Logger()
-	return &Generator{cfg: cfg, log: log, metrics: m, state: s, asking: newTroubles(log)}, nil
+	return &Generator{cfg: cfg, log: log, metrics: m, state: s, asking: newTroubles(log), told: map[Note]bool{}}, nil
 }
 
 // Run stands by and leads by turns until ctx ends, then gives the lease back. It leaves no goroutine behind, and its

@@ -13,6 +13,11 @@ import (
 // errLeaseOver: the holder's own clock says that the lease may have expired.
 var errLeaseOver = errors.New("the lease was not renewed in time")
 
+// fenced says that the lease is another's by now. After registry.ErrReload, which is an ErrFenced, too, nothing is known.
+func fenced(err error) bool {
+	return errors.Is(err, registry.ErrFenced) && !errors.Is(err, registry.ErrReload)
+}
+
 // lease is a held lease. Its end is counted on this process's monotonic clock from before the call that got or renewed
 // it, so it ends here before it ends in the database, however long an answer took or the process was paused.
 type lease struct {
@@ -62,7 +67,7 @@ func (l *lease) keep(ctx context.Context) error {
 		case <-next.C:
 		}
 		err := l.renew(ctx)
-		if errors.Is(err, registry.ErrFenced) {
+		if fenced(err) {
 			return err
 		}
 		left := l.left()

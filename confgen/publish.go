@@ -82,7 +82,7 @@ func (t *term) commit() (topology.Message, error) {
 		Epoch:   pair.Epoch,
 		Digest:  t.stored.digest,
 		Count:   len(t.stored.records),
-		At:      time.Now(),
+		At:      t.made,
 		Cause:   t.reason,
 	}
 	value, err := c.Encode()

@@ -117,11 +117,14 @@ func (b *book) settle() {
 	owner := map[string]string{}
 	paths := map[string][]string{}
 	for _, c := range claims {
-		if isAgent(c.Service) {
+		if registry.IsAgent(c.Service) {
 			continue
 		}
 		b.service(c.Service)
-		path := routePath(c.Path)
+		path := registry.RoutePath(c.Path)
+		if path == "" {
+			continue // no claim of anything
+		}
 		first, taken := owner[path]
 		if !taken {
 			owner[path] = c.Service

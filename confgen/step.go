@@ -49,7 +49,11 @@ func (t *term) round(ctx context.Context) error {
 	if err := t.store(ctx); err != nil {
 		return err
 	}
-	return t.publish(ctx)
+	if err := t.publish(ctx); err != nil {
+		return err
+	}
+	t.tell(ctx)
+	return nil
 }
 
 // failed counts a failure, and tells it when it is new or has not been told for a while: rounds are many.
@@ -132,8 +136,8 @@ func (t *term) checkTopic() error {
 func (t *term) poll(ctx context.Context) error {
 	start := time.Now()
 	call, cancel := context.WithTimeout(ctx, t.g.cfg.DatabaseTimeout)
-	defer cancel()
 	now, err := t.g.cfg.Source.Revision(call)
+	cancel()
 	t.g.metrics.poll.Observe(time.Since(start).Seconds())
 	t.g.state.database(err)
 	if err != nil {
@@ -146,9 +150,8 @@ func (t *term) poll(ctx context.Context) error {
 	if now == t.revision && !t.reload {
 		return nil
 	}
-	snap, err := t.changes(call)
+	snap, err := t.changes(ctx)
 	if err != nil {
-		t.reload = true
 		return fmt.Errorf("confgen: read what changed since revision %d: %w", t.revision, err)
 	}
 	built := time.Now()
@@ -158,23 +161,29 @@ func (t *term) poll(ctx context.Context) error {
 	t.revision, t.reload = snap.Revision, false
 	t.g.metrics.build.Observe(time.Since(built).Seconds())
 	t.g.metrics.revision.Set(float64(t.revision))
-	t.tell(ctx)
+	t.untold = true
 	return nil
 }
 
-// changes brings the book up to date: by what changed or, when that can't be told any more, by everything.
+// changes brings the book up to date: by what changed or, when that can't be told any more or is too much for one call,
+// by everything.
 func (t *term) changes(ctx context.Context) (registry.Snapshot, error) {
 	if t.reload {
-		snap, err := t.g.cfg.Source.Snapshot(ctx)
+		call, cancel := context.WithTimeout(ctx, whole*t.g.cfg.DatabaseTimeout)
+		defer cancel()
+		snap, err := t.g.cfg.Source.Snapshot(call)
 		if err == nil {
 			t.book.load(snap)
 		}
 		return snap, err
 	}
-	snap, err := t.g.cfg.Source.Changes(ctx, t.revision)
+	call, cancel := context.WithTimeout(ctx, t.g.cfg.DatabaseTimeout)
+	defer cancel()
+	snap, err := t.g.cfg.Source.Changes(call, t.revision)
 	if err == nil {
 		t.book.apply(snap)
 	}
+	t.reload = errors.Is(err, registry.ErrTooOld) || err != nil && errors.Is(call.Err(), context.DeadlineExceeded)
 	return snap, err
 }
 
@@ -189,6 +198,7 @@ func (t *term) store(ctx context.Context) error {
 		return nil
 	}
 	next := max(t.version, highest) + 1
+	made := time.Now().Truncate(time.Microsecond) // as the database keeps it
 	v := registry.Version{
 		Version:   next,
 		Epoch:     t.l.current().Epoch,
@@ -197,7 +207,7 @@ func (t *term) store(ctx context.Context) error {
 		Changed:   len(diff),
 		Cause:     t.cause(diff, highest),
 		Revision:  t.revision,
-		CreatedAt: time.Now().UnixMicro(),
+		CreatedAt: made.UnixMicro(),
 	}
 	if err := t.insert(ctx, v, diff); err != nil {
 		t.g.metrics.failures.WithLabelValues("version").Inc()
@@ -208,7 +218,7 @@ func (t *term) store(ctx context.Context) error {
 		t.unwritten[r.Key], t.fresh[r.Key] = true, true
 	}
 	t.unstored = map[string]bool{}
-	t.version, t.reason, t.damaged = next, v.Cause, false
+	t.version, t.reason, t.made, t.damaged = next, v.Cause, made, false
 	t.g.metrics.versions.Inc()
 	t.g.metrics.version.Set(float64(next))
 	t.log.Info().Int64("version", next).Int("changed", len(diff)).Str("cause", v.Cause).Msg("new version")
@@ -240,9 +250,20 @@ func (t *term) cause(diff []registry.TopologyRecord, highest int64) string {
 	return cause
 }
 
+// manyRecords is how many records of a version may take a good part of the lease to write.
+const manyRecords = 500
+
 // insert checks that the database is still the one that was read: a restored one has another newest version. After any
 // error it is not known whether the version is there, so everything is read again.
+//
+// While a version is being written the lease can't be renewed: its row is locked. So much at once begins with a lease that
+// is new, and a version that takes longer than that needs a longer Lease.
 func (t *term) insert(ctx context.Context, v registry.Version, diff []registry.TopologyRecord) error {
+	if len(diff) >= manyRecords {
+		if err := t.l.renew(ctx); fenced(err) {
+			return err
+		}
+	}
 	ctx, cancel, err := t.l.guard(ctx, t.g.cfg.DatabaseTimeout)
 	if err != nil {
 		return err
@@ -264,19 +285,29 @@ func (t *term) insert(ctx context.Context, v registry.Version, diff []registry.T
 	return nil
 }
 
-// tell makes an event of each note that was not told in this term.
+// tell makes an event of each note that this process has not told yet. It comes after the publishing, which must not wait
+// for it: what takes long goes on in the next round, and what failed is tried again after a while.
 func (t *term) tell(ctx context.Context) {
+	start := time.Now()
+	if !t.untold || start.Sub(t.muteAt) < toldEvery {
+		return
+	}
 	for _, n := range t.book.notes() {
-		if t.told[n] {
+		if t.g.told[n] {
 			continue
 		}
+		if time.Since(start) > t.g.cfg.Poll {
+			return
+		}
 		if err := t.event(ctx, n); err != nil {
+			t.muteAt = time.Now()
 			t.failed(ctx, "event", err)
 			return
 		}
 		t.troubles.works("event")
-		t.told[n] = true
+		t.g.told[n] = true
 	}
+	t.untold = false
 }
 
 func (t *term) event(ctx context.Context, n Note) error {

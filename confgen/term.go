@@ -38,13 +38,15 @@ type term struct {
 	fresh     map[string]bool // those of them that a new version changed; the others are repairs
 	damaged   bool            // the records of the newest version are not all there: a new version must follow
 	reason    string          // cause of the newest version, for the commit
+	made      time.Time       // when the newest version was made, likewise
 
 	reports   []report      // of the agents
 	agents    topology.Pair // highest epoch and, on its own, highest version of the plausible ones
 	firstSeen int64         // epoch from which on records are this term's own; see ahead
 	cleared   topology.Pair // epoch and version up to which no hold is wanted any more
 	held      bool          // a hold was sat out in this term, and the database has not gone back since
-	told      map[Note]bool
+	untold    bool          // there may be notes that were not told
+	muteAt    time.Time     // when telling failed last
 	troubles  *troubles
 	ignoredAt time.Time // when implausible reports were told last
 	trouble   error     // what keeps this round from publishing
@@ -53,11 +55,12 @@ type term struct {
 }
 
 func newTerm(g *Generator, l *lease) *term {
-	return &term{g: g, l: l, log: g.log, stored: newContent(), fresh: map[string]bool{}, told: map[Note]bool{}, troubles: newTroubles(g.log)}
+	return &term{g: g, l: l, log: g.log, stored: newContent(), fresh: map[string]bool{}, troubles: newTroubles(g.log)}
 }
 
 // run works until ctx ends or the lease is lost, and says why it ended.
 func (t *term) run(ctx context.Context) error {
+	again := t.g.cfg.Poll
 	for {
 		t.trouble = nil
 		err := t.begin(ctx)
@@ -66,23 +69,25 @@ func (t *term) run(ctx context.Context) error {
 		}
 		for err == nil {
 			if err = t.step(ctx); err == nil {
+				again = t.g.cfg.Poll
 				err = sleep(ctx, t.g.cfg.Poll)
 			}
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(err, registry.ErrFenced) || errors.Is(err, errLeaseOver) {
+		if fenced(err) || errors.Is(err, errLeaseOver) {
 			t.g.state.work(err)
 			return err
 		}
 		t.failed(ctx, "begin", fmt.Errorf("reading everything again: %w", err))
 		t.g.state.work(err)
-		if err := sleep(ctx, t.g.cfg.Poll); err != nil {
+		if err := sleep(ctx, again); err != nil {
 			return err
 		}
+		again = max(t.g.cfg.Poll, min(2*again, slowest)) // it reads all there is each time
 		// The cause may be that another leads: ask before anything else.
-		if err := t.l.renew(ctx); errors.Is(err, registry.ErrFenced) || errors.Is(err, errLeaseOver) {
+		if err := t.l.renew(ctx); fenced(err) || errors.Is(err, errLeaseOver) {
 			return err
 		}
 	}
@@ -130,6 +135,9 @@ func (t *term) begin(ctx context.Context) error {
 	return nil
 }
 
+// slowest is how long at most a leader waits until it reads everything again.
+const slowest = 10 * time.Second
+
 // whole is how many times longer than usual a call may take that reads all there is. The lease is renewed meanwhile.
 const whole = 12
 
@@ -175,7 +183,7 @@ func (t *term) readStored(ctx context.Context) error {
 	if v.Version < t.version {
 		t.wentBack()
 	}
-	t.version, t.reason = v.Version, v.Cause
+	t.version, t.reason, t.made = v.Version, v.Cause, time.UnixMicro(v.CreatedAt)
 	t.stored = newContent()
 	for _, r := range records {
 		t.stored.set(r.Key, r.Value)
@@ -212,7 +220,7 @@ func (t *term) readRegistry(ctx context.Context) error {
 	maps.DeleteFunc(t.unstored, func(key string, _ bool) bool { return t.book.want.same(&t.stored, key) })
 	t.g.metrics.build.Observe(time.Since(start).Seconds())
 	t.g.metrics.revision.Set(float64(t.revision))
-	t.tell(ctx)
+	t.untold = true
 	return nil
 }
 

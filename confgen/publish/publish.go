@@ -37,6 +37,7 @@ type Topic struct {
 	cfg    Config
 	client *kafka.Client
 	conn   *kafka.Conn // to the partition's leader, kept between reads; nil: none
+	next   int         // broker to ask first for the leader
 }
 
 // New checks the settings. It connects to nothing.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
@@ -258,6 +259,43 @@ func TestReadGivesUpInTime(t *testing.T) {
 	start := time.Now()
 	if _, err := topic.Read(within(t, 300*time.Millisecond), -1, func(topology.Message) {}); err == nil || time.Since(start) > 3*time.Second {
 		t.Errorf("returned %v after %s", err, time.Since(start))
+	}
+}
+
+// A broker that takes connections and says nothing must not keep the others from being asked; SASL has no deadline of its
+// own.
+func TestSilentBrokerIsPassedOver(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	c := broker(t, nil)
+	topic := open(t, c, func(cfg *Config) { cfg.Brokers = append([]string{silent.Addr().String()}, cfg.Brokers...) })
+	if _, err := topic.Read(within(t, 3*time.Second), -1, func(topology.Message) {}); err != nil {
+		t.Fatal(err)
+	}
+	_ = topic.Close()
+	start := time.Now()
+	if _, err := topic.Read(within(t, 3*time.Second), -1, func(topology.Message) {}); err != nil || time.Since(start) > leastShare {
+		t.Errorf("again: %v after %s", err, time.Since(start))
+	}
+	login := open(t, c, func(cfg *Config) {
+		cfg.Brokers = []string{silent.Addr().String()}
+		cfg.Dialer = &kafka.Dialer{SASLMechanism: plain.Mechanism{Username: "u", Password: "p"}}
+	})
+	done := make(chan error, 1)
+	go func() {
+		_, err := login.Read(within(t, 300*time.Millisecond), -1, func(topology.Message) {})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("logged in at nobody")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("waits for a login for ever")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -70,21 +71,59 @@ func (t *Topic) read(ctx context.Context, from int64, f func(topology.Message)) 
 	return topology.Extent{Start: start, End: max(next, end)}, nil
 }
 
-// connect gives the connection to the partition's leader, through whichever broker answers.
+// How long one broker may take to lead to the leader, when there are others to ask.
+const (
+	leastShare = time.Second
+	mostShare  = 5 * time.Second
+)
+
+// connect gives the connection to the partition's leader, through whichever broker answers. Each has its share of the
+// time, and the one that answered last is asked first: one that is silent must not stand before the others.
 func (t *Topic) connect(ctx context.Context) (*kafka.Conn, error) {
 	if t.conn != nil {
 		return t.conn, nil
 	}
 	var errs []error
-	for _, broker := range t.cfg.Brokers {
-		conn, err := t.cfg.Dialer.DialLeader(ctx, "tcp", broker, t.cfg.Topic, partition)
+	for untried := len(t.cfg.Brokers); untried > 0 && ctx.Err() == nil; untried-- {
+		share := mostShare
+		if deadline, ok := ctx.Deadline(); ok {
+			share = max(leastShare, min(share, time.Until(deadline)/time.Duration(untried)))
+		}
+		broker := t.cfg.Brokers[t.next%len(t.cfg.Brokers)]
+		conn, err := t.dial(ctx, broker, share)
 		if err == nil {
 			t.conn = conn
 			return conn, nil
 		}
-		errs = append(errs, err)
+		t.next++
+		errs = append(errs, fmt.Errorf("through %s: %w", broker, err))
 	}
-	return nil, fmt.Errorf("connect: %w", errors.Join(errs...))
+	return nil, fmt.Errorf("connect: %w", errors.Join(append(errs, ctx.Err())...))
+}
+
+// dial connects to the leader by what one broker says. kafka-go's SASL exchange has no deadline, so what is still being
+// set up when the time is over is cut.
+func (t *Topic) dial(ctx context.Context, broker string, limit time.Duration) (*kafka.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	d := *t.cfg.Dialer
+	open := d.DialFunc
+	if open == nil {
+		open = (&net.Dialer{LocalAddr: d.LocalAddr, FallbackDelay: d.FallbackDelay, KeepAlive: d.KeepAlive}).DialContext
+	}
+	var stops []func() bool
+	d.DialFunc = func(call context.Context, network, address string) (net.Conn, error) {
+		conn, err := open(call, network, address)
+		if err == nil {
+			stops = append(stops, context.AfterFunc(ctx, func() { _ = conn.Close() }))
+		}
+		return conn, err
+	}
+	conn, err := d.DialLeader(ctx, "tcp", broker, t.cfg.Topic, partition)
+	for _, stop := range stops {
+		stop()
+	}
+	return conn, err
 }
 
 // fetch reads what one fetch gives, and says which offset comes after it.
