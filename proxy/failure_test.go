@@ -339,12 +339,12 @@ func TestBrokenUpload(t *testing.T) {
 // TestSilentClientWhileTheAnswerTakesLong: the time limit for a body is over with the body.
 func TestSilentClientWhileTheAnswerTakesLong(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
-		c.Engine = nethttp.Settings{ClientBody: 50 * time.Millisecond, ClientSend: 50 * time.Millisecond, ClientHeader: 50 * time.Millisecond}
+		c.Engine = nethttp.Settings{ClientBody: 300 * time.Millisecond, ClientSend: 300 * time.Millisecond, ClientHeader: 300 * time.Millisecond}
 	})
 	b := newBackend(t, "b", func(rw http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		select {
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(1200 * time.Millisecond):
 		case <-r.Context().Done():
 		}
 		_, _ = io.WriteString(rw, "done")

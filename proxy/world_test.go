@@ -251,15 +251,22 @@ func rawBackend(t *testing.T, speak func(n int, c net.Conn)) string {
 	return l.Addr().String()
 }
 
-// refused is an address where nothing listens.
+// refused is an address where nothing listens. It is that of a connection's near end, so that nobody else gets the port
+// before the test is over.
 func refused(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Cleanup(func() { _ = l.Close() })
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	c, err := d.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c.LocalAddr().String()
 }
 
 // eventually waits for a condition that other goroutines bring about.

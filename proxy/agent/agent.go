@@ -167,10 +167,7 @@ func (a *Agent) apply(t *topology.Topology, source string) error {
 	}
 	a.applied, a.source = t, source
 	if source == SourceTopic {
-		select {
-		case a.save <- struct{}{}:
-		default:
-		}
+		a.toSave()
 	}
 	return nil
 }

@@ -3,10 +3,13 @@ package agent
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -300,6 +303,29 @@ func TestStartWithoutKafka(t *testing.T) {
 	if n := back.sink.count(); n != 1 {
 		t.Errorf("%d applied: with the topic there the file is not needed", n)
 	}
+}
+
+// TestFailedSaveIsTriedAgain, without anything new to save.
+func TestFailedSaveIsTriedAgain(t *testing.T) {
+	file := filepath.Join(stateFile(t), "later")
+	w := newWorld(t)
+	w.publish(config("orders", 3))
+	failed := make(chan struct{})
+	var first sync.Once
+	a := w.start(func(c *Config) {
+		c.StateFile = file
+		c.Logger = zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, message string) {
+			if strings.Contains(message, "is not on disk") {
+				first.Do(func() { close(failed) })
+			}
+		}))
+	})
+	a.sink.isAt(t, 1, 3)
+	<-failed
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "saved", func() bool { _, err := readFile(file); return err == nil })
 }
 
 // TestFileThenTopic: a topic that answers late wins over the file, and an older one does not.

@@ -145,7 +145,16 @@ func (a *Agent) startFromFile(ctx context.Context) {
 		Msg("the topic does not answer: serving the last good topology from disk")
 }
 
-// keepFile writes the topology in force to disk, at most every SaveEvery and once more at the end.
+// toSave says that the topology in force is not on disk yet.
+func (a *Agent) toSave() {
+	select {
+	case a.save <- struct{}{}:
+	default:
+	}
+}
+
+// keepFile writes the topology in force to disk, at most every SaveEvery and once more at the end. What fails is tried
+// again.
 func (a *Agent) keepFile(ctx context.Context) {
 	if a.config.StateFile == "" {
 		return
@@ -153,12 +162,14 @@ func (a *Agent) keepFile(ctx context.Context) {
 	for {
 		select {
 		case <-a.save:
-			a.saveNow()
+			if a.saveNow() != nil {
+				a.toSave()
+			}
 			sleep(ctx, a.config.SaveEvery)
 		case <-ctx.Done():
 			select {
 			case <-a.save:
-				a.saveNow()
+				_ = a.saveNow() // it is logged, and there is no later
 			default:
 			}
 			return
@@ -166,14 +177,15 @@ func (a *Agent) keepFile(ctx context.Context) {
 	}
 }
 
-func (a *Agent) saveNow() {
+func (a *Agent) saveNow() error {
 	a.mu.Lock()
 	t := a.applied
 	a.mu.Unlock()
 	if err := writeFile(a.config.StateFile, t); err != nil {
 		a.metrics.saves.WithLabelValues("failed").Inc()
 		a.log.Error().Err(fmt.Errorf("agent: save %s: %w", a.config.StateFile, err)).Msg("the last good topology is not on disk")
-		return
+		return err
 	}
 	a.metrics.saves.WithLabelValues("ok").Inc()
+	return nil
 }

@@ -45,7 +45,7 @@ func (b *Budget) Request() {
 	b.mu.Unlock()
 }
 
-// Take asks for one retry. When held is true the retry has one of the few slots: call Release when it is over. A nil
+// Take asks for one retry. When held is true the retry has one of the few slots: call Release once it is answered. A nil
 // Budget allows everything.
 func (b *Budget) Take(ctx context.Context) (ok, held bool) {
 	if b == nil || b.takeShare() {

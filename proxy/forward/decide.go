@@ -47,11 +47,14 @@ type Decision struct {
 	Status int            // for Fail
 }
 
+// failures are the classes of attempts that gave no answer.
+const failures = OnError | OnTimeout | OnInvalidHeader
+
 // Decide says what a failure means. The order counts: the client's going is nobody's fault; an answer that was begun is
 // never begun again; what was provably not read can go again whatever the method; then nginx's rules of what is safe to
 // repeat, within tries, time and budget; else the client is told.
 func Decide(a Attempt, p *Policy) Decision {
-	failure := a.Class&(OnError|OnTimeout|OnInvalidHeader) != 0
+	failure := a.Class&failures != 0
 	switch {
 	case a.ClientGone:
 		return Decision{Action: Drop, Result: balance.Undone}

@@ -53,11 +53,7 @@ func (o *Outcome) Retries() int { return max(o.Attempts-1, 0) }
 // Run serves the request and gives its answer. Ctx ends when the client is gone.
 func (x *Exchange) Run(ctx context.Context) Outcome {
 	x.Budget.Request()
-	defer func() {
-		if x.held {
-			x.Budget.Release()
-		}
-	}()
+	defer x.giveBack()
 	for {
 		for x.at < len(x.Stops) {
 			group := x.Stops[x.at]
@@ -148,7 +144,7 @@ func (x *Exchange) once(ctx context.Context, pass *balance.Pass, peer *balance.P
 		class = classOf(err)
 	}
 	x.out.Err = err
-	d := x.decide(ctx, Attempt{
+	d := x.decide(ctx, b, pass, Attempt{
 		Class: class, Method: x.Request.Method, Sent: b.Sent(), ClientGone: ctx.Err() != nil,
 		Replayable: x.Request.Body == nil || x.Request.Body.Rewindable(),
 		Redone:     redone, Tries: pass.Tries(), More: x.more(), Elapsed: time.Duration(x.Clock() - x.first),
@@ -156,6 +152,7 @@ func (x *Exchange) once(ctx context.Context, pass *balance.Pass, peer *balance.P
 	d = x.rewind(b, d)
 	switch d.Action {
 	case Deliver:
+		x.giveBack() // the answer is there; how long its body takes is no matter of retries
 		x.deliver(b, pass, &a)
 	case SamePeer:
 	case Drop:
@@ -172,11 +169,16 @@ func (x *Exchange) once(ctx context.Context, pass *balance.Pass, peer *balance.P
 	return d
 }
 
-// decide asks Decide, and the budget when that wants another try.
-func (x *Exchange) decide(ctx context.Context, a Attempt) Decision {
+// decide asks Decide, and the budget when that wants another try. A failed attempt ends before, since the budget may
+// have to be waited for.
+func (x *Exchange) decide(ctx context.Context, b Backend, pass *balance.Pass, a Attempt) Decision {
 	d := Decide(a, x.Policy)
 	if a.Class == PeerGone || d.Action != NextPeer && d.Action != NextStop {
 		return d
+	}
+	if a.Class&failures != 0 {
+		pass.End(d.Result)
+		b.Close()
 	}
 	if x.takeBudget(ctx) {
 		return d
@@ -205,6 +207,13 @@ func (x *Exchange) takeBudget(ctx context.Context) bool {
 	ok, held := x.Budget.Take(ctx)
 	x.held = held
 	return ok
+}
+
+func (x *Exchange) giveBack() {
+	if x.held {
+		x.held = false
+		x.Budget.Release()
+	}
 }
 
 // more reports whether the walk has another upstream.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/upstrand/upstrand/proxy/balance"
@@ -14,11 +16,13 @@ import (
 
 // stage is an opener and a client whose story is told in one line: what was sent where, and what the client got.
 type stage struct {
-	story []string
-	plays map[string]string // by peer: ok, refuse, close, gone, hint, stale
-	fresh map[string]int
-	body  *heldBody
-	all   []*balance.Group
+	story  []string
+	plays  map[string]string // by peer: ok, refuse, close, gone, hint, stale
+	fresh  map[string]int
+	closed atomic.Int32
+	body   *heldBody
+	wait   chan struct{} // bodies of the play "block" end with it
+	all    []*balance.Group
 }
 
 // open is the number of open attempts.
@@ -108,9 +112,14 @@ func (b *scene) Head() (int, []Field, error) {
 func (b *scene) Sent() Progress {
 	return Progress{Sent: b.play != "refuse", Unread: b.play == "stale" && !b.fresh}
 }
-func (b *scene) Body() Source                        { return &heldBody{text: "from " + b.peer} }
+func (b *scene) Body() Source {
+	if b.play == "block" {
+		<-b.stage.wait
+	}
+	return &heldBody{text: "from " + b.peer}
+}
 func (b *scene) Tunnel() (io.ReadWriteCloser, error) { return nil, errScene }
-func (b *scene) Close()                              {}
+func (b *scene) Close()                              { b.stage.closed.Add(1) }
 
 // heldBody is a body that can be read again unless lost.
 type heldBody struct {
@@ -230,6 +239,65 @@ func TestExchange(t *testing.T) {
 			}
 			if n := s.open(); n != 0 {
 				t.Errorf("%d attempts are still open", n)
+			}
+		})
+	}
+}
+
+// retrying is a GET whose first peer fails, with a budget.
+func retrying(t *testing.T, b *Budget, plays map[string]string) (*Exchange, *stage) {
+	t.Helper()
+	policy := DerivedPolicy()
+	s := &stage{plays: plays, fresh: map[string]int{}, wait: make(chan struct{}), all: groups(t, "u: a b")}
+	return &Exchange{Name: "u", Request: &Request{Method: []byte("GET")}, Client: s, Opener: s, Policy: &policy,
+		Clock: func() int64 { return 1_800_000_000e9 }, Stops: s.all, Budget: b}, s
+}
+
+// TestBudgetIsFreeOnceAnswered: a retry whose answer takes for ever keeps no other one waiting.
+func TestBudgetIsFreeOnceAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(func() int64 { return 1_800_000_000e9 }, 0, 1, 500*time.Millisecond)
+		long, s := retrying(t, b, map[string]string{"a": "close", "b": "block"})
+		done := make(chan struct{})
+		go func() { defer close(done); long.Run(t.Context()) }()
+		synctest.Wait()
+		other, told := retrying(t, b, map[string]string{"a": "close"})
+		other.Run(t.Context())
+		if got, want := strings.Join(told.story, ", "), "a, b, head 200, from b, end"; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		close(s.wait)
+		<-done
+		if len(b.slots) != 0 {
+			t.Error("the slot was not given back")
+		}
+	})
+}
+
+// TestFailedAttemptEndsBeforeTheWait for the budget, and once only.
+func TestFailedAttemptEndsBeforeTheWait(t *testing.T) {
+	for _, freed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := NewBudget(func() int64 { return 1_800_000_000e9 }, 0, 1, 500*time.Millisecond)
+			b.Take(t.Context())
+			x, s := retrying(t, b, map[string]string{"a": "close"})
+			done := make(chan struct{})
+			go func() { defer close(done); x.Run(t.Context()) }()
+			synctest.Wait()
+			if s.open() != 0 || s.closed.Load() == 0 {
+				t.Errorf("%d attempts are open, %d backends closed", s.open(), s.closed.Load())
+			}
+			want := "a, head 502, 502 u: connection failed after 1 try, end"
+			if freed {
+				want = "a, b, head 200, from b, end"
+				b.Release()
+			}
+			<-done
+			if got := strings.Join(s.story, ", "); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if p := s.all[0].Snapshot(); p[0].Fails != 1 || p[0].Conns+p[1].Conns != 0 {
+				t.Errorf("%+v", p)
 			}
 		})
 	}

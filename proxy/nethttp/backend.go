@@ -44,6 +44,7 @@ type attempt struct {
 	wire      *conn
 	asked     bool // for a connection
 	connected bool
+	left      bool // the peer left while the connection was made
 	failed    bool
 	answering atomic.Bool // the first byte of an answer came
 
@@ -83,6 +84,7 @@ func (a *attempt) build(r *forward.Request) *http.Request {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: make(http.Header, len(r.Fields)+1),
 	}
 	addFields(req.Header, r.Fields)
+	hideIdempotency(req.Header)
 	if names := req.Header.Values("Trailer"); len(names) > 0 {
 		req.Trailer = http.Header{}
 		for _, name := range strings.Split(strings.Join(names, ","), ",") {
@@ -121,6 +123,11 @@ func (a *attempt) trace(r *forward.Request) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GetConn: func(string) { a.asked = true },
 		GotConn: func(info httptrace.GotConnInfo) {
+			if a.peer.Gone() || a.pool.gone.Load() { // since dial looked there was a TLS handshake
+				a.left = true
+				_ = info.Conn.Close()
+				return
+			}
 			a.connected = true
 			a.wire = nil
 			if repeats {
@@ -153,7 +160,7 @@ func (a *attempt) classify(err error) error {
 	class := forward.OnError
 	var timeout net.Error
 	switch {
-	case errors.Is(err, errGone):
+	case a.left, errors.Is(err, errGone):
 		class = forward.PeerGone
 	case a.gate != nil && a.gate.failed() != nil:
 		class = forward.ClientBody

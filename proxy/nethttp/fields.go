@@ -26,6 +26,17 @@ func addFields(h http.Header, fields []forward.Field) {
 	}
 }
 
+// hideIdempotency keeps net/http from repeating a request because of these fields, which it knows by their canonical
+// names only: whether to repeat is decided above. On the wire the case of a name means nothing.
+func hideIdempotency(h http.Header) {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if values, has := h[name]; has {
+			delete(h, name)
+			h[strings.ToLower(name)] = values
+		}
+	}
+}
+
 // announced is the Trailer field for the names that net/http took out of the head.
 func announced(trailer http.Header) []forward.Field {
 	if len(trailer) == 0 {

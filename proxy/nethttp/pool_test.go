@@ -2,6 +2,7 @@ package nethttp
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,6 +92,44 @@ func TestGonePeerIsNotReached(t *testing.T) {
 	}
 }
 
+// TestPeerThatLeavesDuringTheHandshake: the connection was there before it left, and still nothing is sent.
+func TestPeerThatLeavesDuringTheHandshake(t *testing.T) {
+	for name, leave := range map[string]func(*Pools, *balance.Peer, *balance.Group){
+		"pool": func(ps *Pools, p *balance.Peer, _ *balance.Group) { ps.Release(p.Link.(*Pool)) },
+		"peer": func(_ *Pools, _ *balance.Peer, g *balance.Group) {
+			balance.Swap([]*balance.Change{g.Removal()}, func() {})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var reached atomic.Bool
+			shake := make(chan func(), 1)
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+			s.Config.ErrorLog = log.New(io.Discard, "", 0) // complains when the connection is reset
+			s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+				(<-shake)()
+				return nil, nil
+			}}
+			s.StartTLS()
+			defer s.Close()
+			ps := NewPools(Settings{}, s.Client().Transport.(*http.Transport).TLSClientConfig)
+			defer ps.Close()
+			p, g := peerAt(t, ps, PoolKey{Server: "a", Scheme: "https", Addr: s.Listener.Addr().String()})
+			shake <- func() { leave(ps, p, g) }
+			b := ps.Open(t.Context(), p, false)
+			defer b.Close()
+			post := get()
+			post.Method = []byte("POST")
+			err := b.Send(post)
+			if reached.Load() {
+				t.Fatal("the peer was reached")
+			}
+			if got := classOf(t, err); got != forward.PeerGone || b.Sent().Sent {
+				t.Errorf("%v (%v), %+v", got, err, b.Sent())
+			}
+		})
+	}
+}
+
 // TestClasses is what each way to fail is called, and whether something was sent.
 func TestClasses(t *testing.T) {
 	speak := func(answer string) func(net.Conn) {
@@ -141,7 +181,8 @@ func TestUnsendableRequest(t *testing.T) {
 	}
 }
 
-// listen is an address where each connection is spoken to; nil: nothing listens.
+// listen is an address where each connection is spoken to; nil: nothing listens, and the port stays taken: it is that of
+// a connection's near end.
 func listen(t *testing.T, speak func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -149,8 +190,14 @@ func listen(t *testing.T, speak func(net.Conn)) string {
 		t.Fatal(err)
 	}
 	if speak == nil {
-		_ = l.Close()
-		return l.Addr().String()
+		t.Cleanup(func() { _ = l.Close() })
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+		c, err := d.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c.LocalAddr().String()
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {

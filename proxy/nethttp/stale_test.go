@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/upstrand/upstrand/proxy/forward"
@@ -59,15 +60,23 @@ func TestUnreadIsProven(t *testing.T) {
 		reads  int // bytes of the second request, before the close
 		reset  bool
 		unread bool
+		field  string // of both requests, empty: none
 	}{
-		"closed before":          {0, false, true},
-		"read, then closed":      {4096, false, false},
-		"read in part and reset": {20, false, false}, // what the host acknowledged by then is not known
-		"read, then reset":       {4096, true, false},
+		"closed before":          {0, false, true, ""},
+		"read, then closed":      {4096, false, false, ""},
+		"read in part and reset": {20, false, false, ""}, // what the host acknowledged by then is not known
+		"read, then reset":       {4096, true, false, ""},
+		// net/http would repeat these, and without being asked
+		"read, then closed, with a key":   {4096, false, false, "idempotency-key"},
+		"read, then closed, with another": {4096, false, false, "X-Idempotency-Key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			armed, closed := make(chan struct{}), make(chan struct{})
+			var conns atomic.Int32
 			addr := listen(t, func(c net.Conn) {
+				if conns.Add(1) > 1 {
+					return
+				}
 				buf := make([]byte, 4096)
 				_, _ = c.Read(buf)
 				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
@@ -96,6 +105,9 @@ func TestUnreadIsProven(t *testing.T) {
 				return c, nil
 			}
 			post := &forward.Request{Method: []byte(http.MethodPost), Authority: []byte("shop"), Target: []byte("/")}
+			if tc.field != "" {
+				post.Fields = []forward.Field{{Name: []byte(tc.field), Value: []byte("k")}}
+			}
 			b := ps.Open(t.Context(), p, false)
 			if err := b.Send(post); err != nil {
 				t.Fatal(err)
@@ -111,6 +123,9 @@ func TestUnreadIsProven(t *testing.T) {
 			err := b.Send(post)
 			if classOf(t, err) != forward.OnError || b.Sent() != (forward.Progress{Sent: true, Unread: tc.unread}) {
 				t.Errorf("%v, %+v; want unread %v", err, b.Sent(), tc.unread)
+			}
+			if n := conns.Load(); n != 1 {
+				t.Errorf("sent again over %d other connections", n-1)
 			}
 		})
 	}

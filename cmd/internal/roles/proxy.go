@@ -220,7 +220,10 @@ const goodbyeTimeout = 500 * time.Millisecond
 
 // beat tells the registry of this proxy until ctx ends. That it can't be done never ends the proxy.
 func (x *Proxy) beat(ctx context.Context, p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn, bound *net.TCPAddr, a *agent.Agent) error {
-	ip, port := x.address(ctx, conn, bound)
+	ip, port := x.address(ctx, p, conn.Brokers, bound, heartbeat.OutgoingIP)
+	if ctx.Err() != nil {
+		return nil
+	}
 	sender, err := heartbeat.NewSender(heartbeat.Config{
 		Brokers: conn.Brokers, Topic: k.TopicHeartbeat, Transport: conn.Transport,
 		Beat: heartbeat.Beat{
@@ -243,18 +246,31 @@ func (x *Proxy) beat(ctx context.Context, p *Process, k *kafkaconn.Options, conn
 	return nil
 }
 
-// address is where others reach us: as told, or the address that we listen on, or that of the way to the broker.
-func (x *Proxy) address(ctx context.Context, conn *kafkaconn.Conn, bound *net.TCPAddr) (ip string, port int) {
+// address is where others reach us: as told, or the address that we listen on, or that of the way to a broker, which is
+// looked up until it is found or ctx ends.
+func (x *Proxy) address(
+	ctx context.Context, p *Process, brokers []string, bound *net.TCPAddr, lookup func(context.Context, string) (string, error),
+) (ip string, port int) {
 	if told, err := netip.ParseAddrPort(x.Advertise); err == nil {
 		return told.Addr().String(), int(told.Port())
 	}
 	if !bound.IP.IsUnspecified() {
 		return bound.IP.String(), bound.Port
 	}
-	if ip, err := heartbeat.OutgoingIP(ctx, conn.Brokers[0]); err == nil {
-		return ip, bound.Port
+	for i := 0; ctx.Err() == nil; i++ {
+		ip, err := lookup(ctx, brokers[i%len(brokers)])
+		if err == nil {
+			return ip, bound.Port
+		}
+		if i == 0 {
+			p.Log.Warn().Err(err).Str("role", "proxy").Msg("no beats before the own address is found; --advertise says it")
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
 	}
-	return "127.0.0.1", bound.Port
+	return "", 0
 }
 
 // defaultID names an instance by host and port, which stay the same over restarts.

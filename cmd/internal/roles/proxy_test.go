@@ -1,10 +1,16 @@
 package roles
 
 import (
+	"context"
+	"errors"
+	"net"
 	"reflect"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
 	"github.com/upstrand/upstrand/cmd/internal/settings"
@@ -46,4 +52,30 @@ func TestEveryTimeoutOfTheEngineHasAFlag(t *testing.T) {
 	if x.Engine.PeerIdleMax != 7 {
 		t.Errorf("PeerIdleMax is %d", x.Engine.PeerIdleMax)
 	}
+}
+
+// The address that others see is the right one, however late it is found.
+func TestAddressIsLookedUpUntilFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string
+		fails := 2
+		lookup := func(_ context.Context, broker string) (string, error) {
+			if asked = append(asked, broker); len(asked) <= fails {
+				return "", errors.New("no such host")
+			}
+			return "10.0.0.7", nil
+		}
+		x, p, bound := &Proxy{}, &Process{Log: zerolog.Nop()}, &net.TCPAddr{IP: net.IPv6unspecified, Port: 8080}
+		began := time.Now()
+		ip, port := x.address(t.Context(), p, []string{"a:1", "b:1"}, bound, lookup)
+		if ip != "10.0.0.7" || port != 8080 || time.Since(began) != 2*time.Second || !slices.Equal(asked, []string{"a:1", "b:1", "a:1"}) {
+			t.Errorf("%s, %d after %v, asked %v", ip, port, time.Since(began), asked)
+		}
+		fails = 1000
+		ctx, cancel := context.WithTimeout(t.Context(), 5500*time.Millisecond)
+		defer cancel()
+		if ip, _ := x.address(ctx, p, []string{"a:1"}, bound, lookup); ip != "" {
+			t.Errorf("%s, though none was found", ip)
+		}
+	})
 }
