@@ -2,6 +2,7 @@ package registry
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"net/url"
 	"strings"
@@ -160,6 +161,12 @@ const (
 	sqliteBusy           = 5
 	sqliteLocked         = 6
 )
+
+// Passing reports whether err says nothing about the work itself: another transaction was in its way, or the connection to
+// the database was lost. The same work may succeed later.
+func Passing(err error) bool {
+	return retryable(err) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn)
+}
 
 // retryable reports whether err says that the transaction was rolled back only because another one was in its way.
 func retryable(err error) bool {

@@ -37,11 +37,21 @@ func (p *plan) begin(b *Batch, clock streamClock) streamClock {
 	clear(p.reasons)
 	p.steady, p.slow, p.bad = p.steady[:0], p.slow[:0], nil
 	p.tally, p.reports = counts{}, nil
+	standing, rereading := clock.micros, clock.rereading()
 	for i := range b.Records {
 		if pulse := b.Records[i].Pulse; pulse != nil {
 			clock.pulse(pulse)
+			if rereading {
+				clock.micros = standing
+			}
 		}
 		p.clocks[i] = clock.micros
+	}
+	switch {
+	case rereading && !b.CaughtUp:
+		clock.reread()
+	case clock.rereading(): // it is over, and no pulse came to go on from
+		clock.breakPulse()
 	}
 	return clock
 }
@@ -89,18 +99,24 @@ func (p *plan) look(b *Batch, i int, s *Sighting, x *index) {
 	}
 	if !steady(r, s) {
 		r.slow = true
+		delete(p.reports, r.DenseID) // the slow path has it, and any newer one
 		return
 	}
 	if r.newest < 0 {
 		p.steady = append(p.steady, r)
 	}
 	r.newest = int32(i)
-	if s.Report != nil && IsAgent(s.Service) && !bytes.Equal(s.Report, r.report) {
-		if p.reports == nil {
-			p.reports = map[int64]report{}
-		}
-		p.reports[r.DenseID] = report{text: s.Report, receivedAt: s.ReceivedAt}
+	if s.Report == nil || !IsAgent(s.Service) {
+		return
 	}
+	if bytes.Equal(s.Report, r.report) {
+		delete(p.reports, r.DenseID) // as stored; what an older beat of the batch said is over
+		return
+	}
+	if p.reports == nil {
+		p.reports = map[int64]report{}
+	}
+	p.reports[r.DenseID] = report{text: s.Report, receivedAt: s.ReceivedAt}
 }
 
 func (p *plan) slowRecord(i int, s *Sighting, offset int64) {

@@ -95,7 +95,7 @@ func (s *Store) forget(ctx context.Context, before int64, step int) (int, error)
 	}
 }
 
-// forgetRows deletes those of ids that are still dead.
+// forgetRows deletes those of ids that are still dead and have not beaten meanwhile.
 func (s *Store) forgetRows(ctx context.Context, tx *sqlx.Tx, ids []int64, before int64) (int, error) {
 	l := loader{store: s, tx: tx, w: newWorld(-1, "housekeeping", s.now())}
 	if err := l.lockHot(ctx, ids); err != nil {
@@ -103,6 +103,9 @@ func (s *Store) forgetRows(ctx context.Context, tx *sqlx.Tx, ids []int64, before
 	}
 	book, err := s.lockLedger(ctx, tx)
 	if err != nil {
+		return 0, err
+	}
+	if ids, err = silentOf(ctx, tx, ids, before); err != nil {
 		return 0, err
 	}
 	var dead []int64
@@ -126,6 +129,22 @@ func (s *Store) forgetRows(ctx context.Context, tx *sqlx.Tx, ids []int64, before
 		return 0, err
 	}
 	return len(dead), insertEvents(ctx, tx, events)
+}
+
+// silentOf are those of ids whose last beat came before.
+func silentOf(ctx context.Context, tx *sqlx.Tx, ids []int64, before int64) ([]int64, error) {
+	var silent []int64
+	err := chunks(ids, inChunk, func(part []int64) error {
+		var some []int64
+		err := tx.SelectContext(ctx, &some, `SELECT id FROM hot WHERE received_at < ? AND id IN (`+marks(len(part))+`) ORDER BY id`,
+			append([]any{before}, anys(part)...)...)
+		silent = append(silent, some...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for beats: %w", err)
+	}
+	return silent, nil
 }
 
 func deleteInstances(ctx context.Context, tx *sqlx.Tx, ids []int64) error {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 )
 
 // Limited steps delete all the same, and what is young stays.
@@ -68,6 +70,85 @@ func TestHousekeepKeepsWhoStillBeats(t *testing.T) {
 		if done, err := s.Housekeep(ctx, now.Add(80*time.Hour), Policy{}); err != nil || done.Forgotten != 1 {
 			t.Errorf("after its last beat: %+v: %v", done, err)
 		}
+	})
+}
+
+// Nor does its service go, with everything that is known of it: its next beat would be a new instance's.
+func TestHousekeepKeepsTheServiceOfWhoStillBeats(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	onEach(t, Options{Now: func() time.Time { return start }}, func(t *testing.T, s *Store) {
+		ctx, st := context.Background(), started(t, s, 0)
+		mustApply(t, st, batchOf(st, sighted("a", "old", 1, 1), sighted("b", "new", 1, 1)))
+		day := func(n int) time.Time { return start.Add(time.Duration(n) * 24 * time.Hour) }
+		beat := func(seq int64, at time.Time) {
+			t.Helper()
+			late := sighted("a", "old", seq, 1)
+			late.ReceivedAt = at.UnixMicro()
+			if res := mustApply(t, st, batchOf(st, late)); res.Ignored[IgnoredAddress] != 1 {
+				t.Errorf("the beat of the superseded one: %+v", res)
+			}
+		}
+		beat(2, day(8))
+		if done, err := s.Housekeep(ctx, day(8), Policy{}); err != nil || done.Services != 0 || done.Forgotten != 0 {
+			t.Errorf("%+v: %v", done, err)
+		}
+		beat(3, day(8))
+		if done, err := s.Housekeep(ctx, day(16), Policy{}); err != nil || done.Services != 1 || done.Forgotten != 1 {
+			t.Errorf("after its last beat: %+v: %v", done, err)
+		}
+	})
+}
+
+// A beat between the look for old rows and their lock keeps its row.
+func TestForgetLooksAgainUnderTheLock(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	onEach(t, Options{Now: func() time.Time { return start }}, func(t *testing.T, s *Store) {
+		ctx, st := context.Background(), started(t, s, 0)
+		mustApply(t, st, batchOf(st, sighted("a", "old", 1, 1), sighted("b", "new", 1, 1)))
+		before := start.Add(24 * time.Hour).UnixMicro()
+		late := sighted("a", "old", 2, 1)
+		late.ReceivedAt = before
+		mustApply(t, st, batchOf(st, late))
+		err := s.write(ctx, func(tx *sqlx.Tx) error {
+			n, err := s.forgetRows(ctx, tx, []int64{1, 2}, before)
+			if n != 0 {
+				t.Errorf("%d forgotten", n)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Of several reports of an agent in one batch the newest stays, whatever path each beat takes.
+func TestTheNewestReportStays(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, s *Store) {
+		ctx, st := context.Background(), started(t, s, 0)
+		beat := func(seq int64, report string) *Sighting {
+			x := sighted("upstrand-proxy", "a", seq, 1)
+			x.Report = json.RawMessage(report)
+			return x
+		}
+		expect := func(want string) {
+			t.Helper()
+			agents, err := s.Agents(ctx)
+			if err != nil || len(agents) != 1 || string(agents[0].Report) != want {
+				t.Errorf("%+v, want the report %s: %v", agents, want, err)
+			}
+		}
+		mustApply(t, st, batchOf(st, beat(1, `"1"`)))
+		slow := beat(3, `"3"`)
+		slow.Attrs.Weight = 2
+		mustApply(t, st, batchOf(st, beat(2, `"2"`), slow))
+		expect(`"3"`)
+		steadies := batchOf(st, beat(4, `"4"`), beat(5, `"3"`))
+		for _, r := range steadies.Records {
+			r.Sighting.Attrs.Weight = 2
+		}
+		mustApply(t, st, steadies)
+		expect(`"3"`)
 	})
 }
 

@@ -67,7 +67,7 @@ func (x *index) overdue(clock int64, limit int, seen func(*row) int64) (found []
 	}
 	slices.SortFunc(found, byDenseID)
 	if len(found) > limit {
-		found, earliest = found[:limit], clock
+		found, earliest = found[:limit], clock-1 // the next batch goes on, also at this clock
 	}
 	return found, earliest
 }

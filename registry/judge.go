@@ -55,7 +55,7 @@ func (st *Stream) suspects(ctx context.Context, tx *sqlx.Tx, b *Batch, out *outc
 	c := &court{guard: guard{limit: st.store.opt.UnprovenLimit, share: st.store.opt.ReleaseShare}}
 	for _, r := range silent {
 		if r.mark == st.plan.mark && r.slow {
-			out.earliest = clock // it has news in this batch: look again with the next one
+			out.earliest = min(out.earliest, clock-1) // it has news in this batch: look again with the next one
 			continue
 		}
 		c.list = append(c.list, suspect{id: r.DenseID, service: r.Service, limit: r.StaleAfter.Microseconds()})

@@ -130,35 +130,3 @@ func wrapLease(what, name string, err error) error {
 	}
 	return fmt.Errorf("registry: %s lease %s: %w", what, name, err)
 }
-
-// SaveState stores a small value under a name for the holder of a lease, such as what a leader waits for; at most 64 KiB.
-func (s *Store) SaveState(ctx context.Context, l Lease, name string, value []byte) error {
-	if len(value) > maxText {
-		return fmt.Errorf("registry: save state %s: %d bytes, at most %d", name, len(value), maxText)
-	}
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		if err := s.holdLease(ctx, tx, l); err != nil {
-			return err
-		}
-		q := s.dialect.upsert("role_state", "name", []string{"name", "value", "updated_at"}, 1)
-		_, err := tx.ExecContext(ctx, q, name, append([]byte{}, value...), s.now())
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("registry: save state %s: %w", name, err)
-	}
-	return nil
-}
-
-// LoadState reads what SaveState stored, or fails with ErrNotFound.
-func (s *Store) LoadState(ctx context.Context, name string) ([]byte, error) {
-	var value []byte
-	err := s.db.GetContext(ctx, &value, `SELECT value FROM role_state WHERE name = ?`, name)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("registry: load state %s: %w", name, err)
-	}
-	return value, nil
-}

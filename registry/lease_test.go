@@ -73,9 +73,6 @@ func TestLease(t *testing.T) {
 		if c := mustLease(t, s, "c"); c.Epoch != 41 {
 			t.Errorf("epoch %d after a release, want 41", c.Epoch)
 		}
-		if _, epoch, err := s.MaxVersion(ctx); err != nil || epoch != 41 {
-			t.Errorf("highest epoch %d: %v", epoch, err)
-		}
 	})
 }
 
@@ -224,9 +221,6 @@ func testFencedVersions(t *testing.T, s *Store, l Lease) {
 	if err := s.InsertVersion(ctx, l, Version{Version: 6}, []TopologyRecord{put("x", "6")}); !errors.Is(err, ErrFenced) {
 		t.Errorf("a version under another's lease: %v", err)
 	}
-	if err := s.SaveState(ctx, l, "hold", []byte("1")); !errors.Is(err, ErrFenced) {
-		t.Errorf("state under another's lease: %v", err)
-	}
 	if got := contents(t, s); got != before {
 		t.Errorf("the old leader changed %q into %q", before, got)
 	}
@@ -254,23 +248,6 @@ func TestLargeVersions(t *testing.T) {
 		}
 		if got[0].Key != "service/big" || !bytes.Equal(got[0].Value, big) || string(got[7].Value) != string(records[6].Value) {
 			t.Error("a value came back changed")
-		}
-	})
-}
-
-func TestState(t *testing.T) {
-	onEach(t, Options{}, func(t *testing.T, s *Store) {
-		ctx, l := context.Background(), mustLease(t, s, "a")
-		if _, err := s.LoadState(ctx, "hold"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("state that is not there: %v", err)
-		}
-		for _, v := range []string{"one", "", "three"} {
-			if err := s.SaveState(ctx, l, "hold", []byte(v)); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := s.LoadState(ctx, "hold"); err != nil || string(got) != v {
-				t.Errorf("loaded %q, want %q: %v", got, v, err)
-			}
 		}
 	})
 }

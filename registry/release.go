@@ -48,6 +48,13 @@ func (s *Store) releaseService(ctx context.Context, tx *sqlx.Tx, service string,
 	if full, err := hasRoutable(ctx, tx, service); err != nil || full {
 		return false, err
 	}
+	// One that is superseded and still beats keeps the service, for what forget says.
+	var last int64
+	err = tx.GetContext(ctx, &last, `SELECT COALESCE(MAX(h.received_at), 0) FROM instance i JOIN hot h ON h.id = i.id
+		WHERE i.service = ?`, service)
+	if err != nil || last >= before {
+		return false, err
+	}
 	w := newWorld(-1, "housekeeping", s.now())
 	w.book = book
 	var newest int64

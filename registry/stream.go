@@ -145,14 +145,19 @@ func (st *Stream) change(ctx context.Context, fn func(tx *sqlx.Tx) error) error 
 }
 
 // Restart sets the position by hand: the topic was created anew, or its log no longer reaches back to where the registry
-// stands. The clock goes on from where it is; the next pulse adds nothing to it. It returns ErrFenced if the partition has
-// moved meanwhile. A cause makes it an event; none is for the first position of a new partition.
+// stands. The clock goes on from where it is; the next pulse adds nothing to it. After a step back none does before the log
+// was read to its end, since they may have been counted already. It returns ErrFenced if the partition has moved meanwhile.
+// A cause makes it an event; none is for the first position of a new partition.
 func (st *Stream) Restart(ctx context.Context, offset int64, cause string) error {
 	if offset < 0 {
 		return fmt.Errorf("registry: restart partition %d: offset %d is negative", st.part, offset)
 	}
 	to := &position{next: offset, logEnd: max(offset, 0), clock: st.clock, at: st.store.now()}
-	to.clock.breakPulse()
+	if offset < st.next || st.clock.rereading() {
+		to.clock.reread()
+	} else {
+		to.clock.breakPulse()
+	}
 	err := st.change(ctx, func(tx *sqlx.Tx) error {
 		if err := st.fence(ctx, tx, st.next, to); err != nil {
 			return err

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -238,6 +239,26 @@ func TestUnknownCommitMeansReload(t *testing.T) {
 	})
 }
 
+func TestPassing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"deadlock":        {&mysql.MySQLError{Number: 1213}, true},
+		"invalid conn":    {fmt.Errorf("move: %w", mysql.ErrInvalidConn), true},
+		"bad conn":        {fmt.Errorf("begin: %w", driver.ErrBadConn), true},
+		"busy":            {liteError{5}, true},
+		"data too long":   {&mysql.MySQLError{Number: 1406}, false},
+		"something":       {errors.New("x"), false},
+		"nothing at all":  {nil, false},
+		"fenced is final": {ErrFenced, false},
+	} {
+		if got := Passing(tt.err); got != tt.want {
+			t.Errorf("%s: Passing(%v) = %v", name, tt.err, got)
+		}
+	}
+}
+
 type liteError struct{ code int }
 
 func (e liteError) Error() string { return "lite" }
@@ -295,6 +316,41 @@ func TestApplyAfterAFailure(t *testing.T) {
 			t.Errorf("second attempt: %+v", res)
 		}
 		checkIndex(t, s, st)
+	})
+}
+
+// More newly silent ones than a batch judges: the next goes on, also when the clock has not moved.
+func TestJudgementGoesOnAtTheSameClock(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, s *Store) {
+		st := started(t, s, 0)
+		var beats []*Sighting
+		for i := range maxSuspects + 50 {
+			beats = append(beats, sighted("orders", fmt.Sprint(i), 1, i))
+		}
+		mustApply(t, st, batchOf(st, beats...))
+		if res := mustApply(t, st, pulsed(st, 1, 40)); res.Unproven != maxSuspects {
+			t.Fatalf("after the silence: %+v", res)
+		}
+		if res := mustApply(t, st, batchOf(st)); res.Unproven != maxSuspects+50 {
+			t.Errorf("after the next batch: %+v", res)
+		}
+	})
+}
+
+// One that is overdue but has news in the batch is looked at with the next, also when the clock has not moved.
+func TestNewsPostponesTheJudgement(t *testing.T) {
+	onEach(t, Options{}, func(t *testing.T, s *Store) {
+		st := started(t, s, 0)
+		mustApply(t, st, batchOf(st, sighted("orders", "a", 1, 1)))
+		b := pulsed(st, 1, 40)
+		news := sighted("orders", "a", 2, 1)
+		news.Attrs.Weight = 2
+		b.Records = append(b.Records, Record{Offset: b.Next, Sighting: news})
+		b.Next++
+		mustApply(t, st, b)
+		if st.index.earliest >= st.clock.micros {
+			t.Errorf("looks from %d on, the clock stands at %d", st.index.earliest, st.clock.micros)
+		}
 	})
 }
 

@@ -85,18 +85,6 @@ func insertRecords(ctx context.Context, tx *sqlx.Tx, version int64, records []To
 	return flush()
 }
 
-// MaxVersion is the highest version and the highest epoch that the registry has seen, in versions or leases; 0 for none.
-func (s *Store) MaxVersion(ctx context.Context) (version, epoch int64, err error) {
-	if version, epoch, err = maxVersion(ctx, s.db); err != nil {
-		return 0, 0, fmt.Errorf("registry: highest version: %w", err)
-	}
-	var leased int64
-	if err := s.db.GetContext(ctx, &leased, `SELECT COALESCE(MAX(epoch), 0) FROM lease`); err != nil {
-		return 0, 0, fmt.Errorf("registry: highest epoch: %w", err)
-	}
-	return version, max(epoch, leased), nil
-}
-
 func maxVersion(ctx context.Context, q sqlx.QueryerContext) (version, epoch int64, err error) {
 	err = q.QueryRowxContext(ctx, `SELECT COALESCE(MAX(version), 0), COALESCE(MAX(epoch), 0) FROM topology_version`).
 		Scan(&version, &epoch)

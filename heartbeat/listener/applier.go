@@ -2,7 +2,6 @@ package listener
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -132,7 +131,7 @@ func (a *applier) insist(ctx context.Context, try func() error, where func(next 
 // passes reports whether an error is of the kind that waiting cures and that says nothing about the work itself.
 func passes(err error) bool {
 	var netErr net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrBadConn) || errors.As(err, &netErr)
+	return errors.Is(err, context.DeadlineExceeded) || registry.Passing(err) || errors.As(err, &netErr)
 }
 
 func (a *applier) reopen(ctx context.Context) error {

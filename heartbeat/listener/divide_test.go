@@ -2,9 +2,12 @@ package listener
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/upstrand/upstrand/registry"
 )
@@ -34,6 +37,31 @@ func TestRefusedRecordIsGivenUpAlone(t *testing.T) {
 		reg.exactlyOnce(t, 0, l)
 		if reg.bad[registry.RejectedNotApplied] != 2 || len(reg.bad) != 1 || reg.seq("orders/a") != 1000 {
 			t.Errorf("bad %v, seq %d", reg.bad, reg.seq("orders/a"))
+		}
+	})
+}
+
+// A connection that the driver lost says nothing about the records: none is given up.
+func TestLostConnectionsCostNoRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, reg := newFakeLog(), newFakeRegistry()
+		reg.before = func(_ int32, b registry.Batch) error {
+			for _, r := range b.Records {
+				if r.Sighting != nil {
+					return fmt.Errorf("move: %w", mysql.ErrInvalidConn)
+				}
+			}
+			return nil
+		}
+		l.beat("orders", "a", 1)
+		stop := testOwner(t, testConfig(reg), 0, l).start()
+		settle(time.Minute)
+		reg.look(func() { reg.before = nil })
+		settle(10 * time.Second)
+		stop()
+		reg.exactlyOnce(t, 0, l)
+		if _, bad := reg.refused(""); bad != 0 || reg.seq("orders/a") != 1 {
+			t.Errorf("%d given up, seq %d", bad, reg.seq("orders/a"))
 		}
 	})
 }

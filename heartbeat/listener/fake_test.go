@@ -191,6 +191,7 @@ type fakeRow struct {
 	clock   time.Duration
 	session string
 	n       int64
+	reread  bool // the clock stands until the end of the log
 	owner   string
 }
 
@@ -265,7 +266,7 @@ func (f *fakeRegistry) commit(part int32, b registry.Batch) (registry.Result, er
 	for _, r := range b.Records {
 		f.applied[part][r.Offset]++
 		if p := r.Pulse; p != nil {
-			if p.Session == row.session && p.N == row.n+1 {
+			if !row.reread && p.Session == row.session && p.N == row.n+1 {
 				row.clock += min(p.Elapsed, 2*time.Second)
 			}
 			row.session, row.n = p.Session, p.N
@@ -282,6 +283,7 @@ func (f *fakeRegistry) commit(part int32, b registry.Batch) (registry.Result, er
 		f.bad[r.Reason]++
 	}
 	if b.CaughtUp {
+		row.reread = false
 		f.judged++
 		if f.onJudge != nil {
 			f.onJudge(row.clock)
@@ -298,6 +300,7 @@ func (s *fakeStream) Restart(ctx context.Context, offset int64, cause string) er
 	if row.next != s.state.NextOffset {
 		return registry.ErrFenced
 	}
+	row.reread = row.reread || offset < row.next
 	row.next, s.state.NextOffset = offset, offset
 	row.session, row.n = "", 0
 	if cause != "" {

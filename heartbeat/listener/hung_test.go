@@ -40,6 +40,24 @@ func TestHungBroker(t *testing.T) {
 	}
 }
 
+// A broker that says nothing hides no other, nor costs it a whole timeout; the one that knows of most partitions is right.
+func TestPartitionsBesideAHungBroker(t *testing.T) {
+	hung, _ := hungBroker(t)
+	few, many := startBroker(t, "", 0), startBroker(t, "", 0)
+	few.create(t, 2)
+	many.create(t, 5)
+	d := &leaderDialer{dialer: &kafka.Dialer{}, brokers: []string{hung, few.addr, many.addr}, topic: testTopic, timeout: 4 * time.Second}
+	start := time.Now()
+	n, err := d.partitions(context.Background())
+	if took := time.Since(start); n != 5 || err != nil || took >= d.timeout {
+		t.Errorf("%d partitions after %v: %v", n, took, err)
+	}
+	d.brokers, d.timeout = []string{hung}, 100*time.Millisecond
+	if n, err := d.partitions(context.Background()); err == nil {
+		t.Errorf("%d partitions through a broker that says nothing", n)
+	}
+}
+
 // hungBroker accepts connections and says nothing.
 func hungBroker(t *testing.T) (addr string, accepted func() int) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -364,6 +364,34 @@ func TestUnreadableOffsetsAreSteppedOver(t *testing.T) {
 	})
 }
 
+// A broker that goes away after an offset was given up is asked at the usual pace.
+func TestBrokerAwayAfterAnUnreadableOffset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, reg := newFakeLog(), newFakeRegistry()
+		o := testOwner(t, testConfig(reg), 0, l)
+		for i := range 20 {
+			l.beat("orders", "a", int64(i))
+		}
+		dials := 0
+		o.dial = func(ctx context.Context) (source, error) {
+			switch dials++; {
+			case dials <= stuckAttempts:
+				s, err := l.dial(ctx)
+				return brokenSource{s, 10, 14}, err
+			case dials > 1000: // a loop without a pause would let no time pass
+				<-ctx.Done()
+			}
+			return nil, errAway
+		}
+		stop := o.start()
+		settle(10 * time.Second)
+		stop()
+		if n, _ := reg.refused(registry.RejectedUnreadable); n != 1 || dials > 100 {
+			t.Errorf("%d offsets given up, %d dials in 10 s", n, dials)
+		}
+	})
+}
+
 // brokenSource has a batch from..to that can't be parsed.
 type brokenSource struct {
 	source

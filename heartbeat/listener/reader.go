@@ -66,7 +66,11 @@ func (r *reader) run(ctx context.Context) {
 				r.log.Warn().Err(err).Msg("partition can't be read, trying again")
 			}
 		}
-		if r.flush(ctx) != nil || !r.hopeless && !r.bo.wait(ctx) {
+		if r.flush(ctx) != nil {
+			return
+		}
+		// The offset after one that was given up is tried at once: a broken batch may be long.
+		if again := r.hopeless && errors.Is(err, errUnreadable); !again && !r.bo.wait(ctx) {
 			return
 		}
 	}

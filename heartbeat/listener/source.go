@@ -53,25 +53,59 @@ func (d *leaderDialer) dial(ctx context.Context) (source, error) {
 }
 
 // partitions is how many partitions the topic has: the most that any broker in reach knows of, since one that lags
-// behind a change would make instances of existing partitions seem to have lost theirs.
+// behind a change would make instances of existing partitions seem to have lost theirs. All are asked at once.
 func (d *leaderDialer) partitions(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
+	answers := make(chan answer, len(d.brokers)) // all of them fit: nobody waits for what comes too late
+	for _, broker := range d.brokers {
+		go func() {
+			n, err := d.count(ctx, broker)
+			answers <- answer{n, err}
+		}()
+	}
 	n := 0
 	var errs []error
-	for _, broker := range d.brokers {
-		all, err := d.dialer.LookupPartitions(ctx, "tcp", broker, d.topic)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("look up %s through %s: %w", d.topic, broker, err))
-		}
-		for _, p := range all {
-			n = max(n, p.ID+1)
+	var late <-chan time.Time // set with the first answer: a broker that is silent costs no whole timeout then
+collect:
+	for range d.brokers {
+		select {
+		case a := <-answers:
+			n = max(n, a.partitions)
+			if a.err != nil {
+				errs = append(errs, a.err)
+			} else if late == nil {
+				late = time.After(d.timeout / 4)
+			}
+		case <-late:
+			break collect
+		case <-ctx.Done():
+			errs = append(errs, ctx.Err())
+			break collect
 		}
 	}
 	if n == 0 {
 		return 0, errors.Join(append(errs, fmt.Errorf("no broker knows a partition of %s", d.topic))...)
 	}
 	return max(n, d.part+1), nil
+}
+
+// answer is what one broker said of the topic.
+type answer struct {
+	partitions int
+	err        error
+}
+
+// count asks one broker.
+func (d *leaderDialer) count(ctx context.Context, broker string) (n int, err error) {
+	all, err := d.dialer.LookupPartitions(ctx, "tcp", broker, d.topic)
+	if err != nil {
+		return 0, fmt.Errorf("look up %s through %s: %w", d.topic, broker, err)
+	}
+	for _, p := range all {
+		n = max(n, p.ID+1)
+	}
+	return n, nil
 }
 
 type connSource struct {

@@ -3,6 +3,7 @@
 -- Times are Unix µs (UTC) unless a name says otherwise; clocks and durations are µs.
 -- Every statement can be run again: MySQL commits each of them at once, so a crash may leave some of them done.
 
+-- pulse_n -1 without a session: the log is read again, and the clock stands until its end is reached.
 CREATE TABLE IF NOT EXISTS stream (
   part          INT          NOT NULL PRIMARY KEY,
   next_offset   BIGINT       NOT NULL,
@@ -151,13 +152,6 @@ CREATE TABLE IF NOT EXISTS lease (
   holder     VARCHAR(128) NOT NULL,
   epoch      BIGINT       NOT NULL,
   expires_at BIGINT       NOT NULL
-) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-
--- Small state of a role that must outlive its process, such as what a confgen leader waits for.
-CREATE TABLE IF NOT EXISTS role_state (
-  name       VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
-  value      BLOB   NOT NULL,
-  updated_at BIGINT NOT NULL
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS topology_version (

@@ -146,12 +146,6 @@ CREATE TABLE lease (
   expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE role_state (
-  name       TEXT    NOT NULL PRIMARY KEY,
-  value      BLOB    NOT NULL,
-  updated_at INTEGER NOT NULL
-) WITHOUT ROWID;
-
 CREATE TABLE topology_version (
   version    INTEGER NOT NULL PRIMARY KEY,
   epoch      INTEGER NOT NULL,
