@@ -6,8 +6,11 @@
 package kafkaconn
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -137,12 +140,27 @@ func (o *Options) Connect(clientID string) (*Conn, error) {
 	return &Conn{
 		Brokers: o.Brokers,
 		Dialer: &kafka.Dialer{
-			ClientID: clientID, Timeout: dialTimeout, KeepAlive: keepAlive, DualStack: true, TLS: conf, SASLMechanism: login,
+			ClientID: clientID, Timeout: dialTimeout, DialFunc: dial, TLS: conf, SASLMechanism: login,
 		},
 		Transport: &kafka.Transport{
 			ClientID: clientID, DialTimeout: dialTimeout, IdleTimeout: idleTimeout, MetadataTTL: metadataTTL, TLS: conf, SASL: login,
 		},
 	}, nil
+}
+
+// dial opens a connection that is cut when the time to set it up runs out: kafka-go's login has no deadline, and a silent
+// broker would hold it for ever. The context is kafka.Dialer's own of one set-up, which it cancels after a good end.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			_ = conn.Close()
+		}
+	})
+	return conn, nil
 }
 
 // Close drops idle connections.

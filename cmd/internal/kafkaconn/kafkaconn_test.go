@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -249,6 +250,35 @@ func TestLogin(t *testing.T) {
 				t.Error("the options hold the password")
 			}
 		})
+	}
+}
+
+func TestASilentBrokerEndsALogin(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte(secretText), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, conn := connect(t, "--kafka-brokers", ln.Addr().String(), "--kafka-sasl-mechanism", "plain", "--kafka-sasl-user", "me",
+		"--kafka-sasl-password-file", password)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := conn.Dialer.DialContext(ctx, "tcp", ln.Addr().String())
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("logged in to a broker that says nothing")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the login outlived its time")
 	}
 }
 
