@@ -250,6 +250,9 @@ func (g *Generator) housekeep(ctx context.Context, l *lease) {
 
 // sleep waits; ctx's error when that ended first.
 func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
