@@ -220,6 +220,24 @@ func TestWipedToAShorterLog(t *testing.T) {
 	a.sink.isAt(t, 31, 4)
 }
 
+// TestWipedToALongerLog: the new log soon reaches beyond the place to read at, where it goes on as if nothing had
+// happened, but for what stands before.
+func TestWipedToALongerLog(t *testing.T) {
+	w := newWorld(t)
+	w.publish(config("orders", 1))
+	a := w.start(func(c *Config) { c.Reread = time.Hour })
+	a.sink.isAt(t, 1, 1)
+	w.drop()
+	eventually(t, "the agent saw that the topic is away", func() bool { return a.Report()["last_error"] != "" })
+	w.create()
+	w.records = map[string][]byte{}
+	w.publish(config("orders", 3))
+	for range 20 {
+		w.produce(w.commit(nil)) // repeated, as a leader does
+	}
+	a.sink.isAt(t, 2, 3)
+}
+
 // TestBrokerRestart: the agent outlives the broker and goes on where it was.
 func TestBrokerRestart(t *testing.T) {
 	dir := t.TempDir()

@@ -26,7 +26,8 @@ type follower struct {
 	broken  error              // why the newest commit can't be used
 	refused error              // why the last good commit is not in force
 	reread  time.Time          // when the log is to be read from its start; zero: it is not
-	begun   time.Time          // when that was done last
+	begun   bool               // it was read from its start before
+	again   time.Time          // when that was done last because of what it held
 }
 
 func newFollower(a *Agent) *follower {
@@ -44,6 +45,10 @@ func (f *follower) run(ctx context.Context) {
 		}
 		f.metrics.errors.WithLabelValues("kafka").Inc()
 		f.note(err)
+		if errors.Is(err, kafka.UnknownTopicOrPartition) {
+			// When it is there again it may be another log, in which our place means something else.
+			f.next = unknown
+		}
 		if time.Since(began) > f.config.RetryMax {
 			pause = f.config.RetryMax / 10
 		}
@@ -76,7 +81,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 	for ctx.Err() == nil {
 		if f.due() {
-			f.next = unknown
+			f.next, f.again = unknown, time.Now()
 			if end, err = f.place(conn); err != nil {
 				return fmt.Errorf("agent: find the start of %s: %w", f.config.Topic, err)
 			}
@@ -158,10 +163,10 @@ func (f *follower) place(conn *kafka.Conn) (int64, error) {
 
 // restart forgets what was read. What is in force stays so, and nothing older than it will be accepted.
 func (f *follower) restart() {
-	if !f.begun.IsZero() {
+	if f.begun {
 		f.metrics.rereads.Inc()
 	}
-	f.begun = time.Now()
+	f.begun = true
 	f.reread = time.Time{}
 	f.replica = topology.NewReplica()
 	f.next, f.caught, f.pending, f.broken, f.refused = unknown, false, nil, nil, nil
@@ -278,7 +283,7 @@ func (f *follower) schedule() {
 		return
 	}
 	at := time.Now()
-	if soonest := f.begun.Add(f.config.Reread); at.Before(soonest) {
+	if soonest := f.again.Add(f.config.Reread); at.Before(soonest) {
 		at = soonest
 	}
 	f.reread = at.Add(rand.N(f.config.Jitter))
