@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"math/rand/v2"
+	"sort"
 	"strings"
 	"testing"
 
@@ -166,7 +167,7 @@ func bigService(n int) Service {
 }
 
 func TestSplitRewritesOnePart(t *testing.T) {
-	s := bigService(10_000)
+	s := bigService(5000)
 	before, err := EncodeService(s, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestSplitRewritesOnePart(t *testing.T) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 50 {
+	for range 4 {
 		changed := s
 		changed.Instances = append([]Instance{}, s.Instances...)
 		changed.Instances[rng.IntN(len(s.Instances))].Weight = 7
@@ -208,19 +209,15 @@ func TestSplitRewritesOnePart(t *testing.T) {
 }
 
 func TestSplitDoesNotFlap(t *testing.T) {
-	limit := 0 // the most instances that fit into one record
-	for n := 100; ; n += 10 {
+	limit := sort.Search(3000, func(n int) bool { // the least number of instances that does not fit into one record
 		r, err := EncodeService(bigService(n), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r) > 1 {
-			limit = n
-			break
-		}
-	}
+		return len(r) > 1
+	})
 	parts, switches := 0, 0
-	for i := range 40 {
+	for i := range 10 {
 		r, err := EncodeService(bigService(limit-30+60*(i%2)), parts) // to and fro over the limit
 		if err != nil {
 			t.Fatal(err)

@@ -2,13 +2,29 @@ package topology
 
 import (
 	"fmt"
-	"slices"
+	"net/netip"
 	"time"
 )
 
-// ExpandOptions is what the expansion depends on beside the Config.
+// ExpandOptions is what the expansion depends on beside the Config. Lookup and Query are asked anew at every Expand, so
+// they should remember what they know.
 type ExpandOptions struct {
 	Zone string // where this proxy stands; empty: it has none
+
+	// Strict holds a Config to what nginx holds a file to: an upstream has a server, a name stands once, and what a line
+	// names was declared above it (by Rank, which counts upstreams and upstrands together).
+	Strict bool
+
+	// Lookup gives the addresses of a name in a server line, in the order in which its peers stand. Nil: names are a
+	// problem.
+	Lookup func(host string) ([]netip.Addr, error)
+
+	// Query gives the servers behind a name that is resolved at run time (parameter resolve). None is no error: nothing
+	// is known yet. Nil: such names are a problem.
+	Query func(Query) ([]Answer, error)
+
+	// Resolver is that of http {}, for upstreams that name none. Nil: there is none.
+	Resolver *Resolver
 }
 
 // Expanded is a Config with its directives carried out: what a proxy builds its table from. It is immutable.
@@ -20,9 +36,17 @@ type Expanded struct {
 
 // Group is an upstream with its peers.
 type Group struct {
-	Name   string
-	Origin Origin
-	Peers  []Peer // in the order of the lines, of one discover in the order of the registry's dense key; may be empty
+	Name        string
+	Origin      Origin
+	Peers       []Peer // in the order of the lines, of one discover in the order of the registry's dense key; may be empty
+	Method      Method
+	Sticky      *Sticky // nil: none
+	Keepalive   Keepalive
+	CountSingle bool // extend_single_peers: a lone server is counted and disabled as one among several
+
+	// Queries are the names resolved at run time; what they last gave is among the peers.
+	Queries []Query
+	ByName  bool // a Lookup or Query was asked: another answer may give other peers
 }
 
 // PeerKey is the identity of a peer, by which its state is carried from one topology to the next.
@@ -38,6 +62,8 @@ type PeerKey struct {
 type Peer struct {
 	Key         PeerKey
 	Service, ID string // of an instance; empty for a server line
+	Text        string // the server as written, which consistent hashing works on; of an instance its Addr
+	Route       string // sticky's id of the server; empty: it is made from the address
 	Addr        string // ip:port, [ip6]:port
 	Scheme      string // http or https
 	Weight      int    // 1 or more
@@ -57,24 +83,39 @@ type Peer struct {
 
 // Strand is an upstrand with its upstreams.
 type Strand struct {
-	Name         string
-	Origin       Origin
-	Members      []Member // in the order of the lines
-	PerRequest   bool     // each request starts at the first member, else each starts one further
-	NextStatuses []string // nginx's words: error, timeout, 5xx, 404, …; a stop that ends otherwise is final
+	Name          string
+	Origin        Origin
+	Members       []Member // in the order of the lines
+	PerRequest    bool     // each request starts at the first member, else each starts one further
+	StartRandom   bool     // the first request, or with PerRequest each, starts at random
+	NextStatuses  []string // nginx's words: error, timeout, 5xx, 404, …; a stop that ends otherwise is final
+	NonIdempotent bool     // a POST, LOCK or PATCH that a backend answered may go on too
+	NextTimeout   time.Duration
+	Intercepts    []Intercept // the first that holds the final status counts
 }
 
 // Member is one stop of an upstrand.
 type Member struct {
-	Upstream string
-	Backup   bool
+	Upstream  string
+	Backup    bool
+	Blacklist time.Duration // whole seconds; 0: never
 }
 
-// Problem is something that Expand could not use. The rest stands.
+// Intercept gives a final status another answer.
+type Intercept struct {
+	Statuses []string // numbers, 4xx, 5xx
+	URI      string
+}
+
+// Problem is something that Expand could not use, or did with a warning. The rest stands.
 type Problem struct {
 	Where     string    // such as "upstream orders"
 	Directive Directive // nil when the problem is of the whole
 	Reason    string
+
+	Upstream, Upstrand int  // place of the block in the Config, from 0; -1: of none
+	Line               int  // place of the directive in its block; -1: of the whole
+	Warning            bool // it was used all the same
 }
 
 // Error is one line for people.
@@ -89,114 +130,4 @@ func (p Problem) Error() string {
 // result. What it can't use it leaves out and reports.
 func Expand(c *Config, opts ExpandOptions) (*Expanded, []Problem) {
 	return NewExpander(opts).Expand(c)
-}
-
-// Expander is Expand for a row of Configs, each made from the one before as a Replica does: a Group or Strand for which
-// nothing changed is the very one (the same pointer) of the last call. It is not safe for concurrent use.
-type Expander struct {
-	opts    ExpandOptions
-	groups  map[string]*expandedGroup
-	strands map[string]*expandedStrand
-}
-
-// expandedGroup remembers what a Group was made from.
-type expandedGroup struct {
-	from     Upstream
-	sources  [][]Instance // of the services discovered, in the order of the lines
-	group    *Group
-	problems []Problem
-}
-
-type expandedStrand struct {
-	strand   *Strand
-	problems []Problem
-}
-
-// NewExpander is an Expander that has seen nothing.
-func NewExpander(opts ExpandOptions) *Expander { return &Expander{opts: opts} }
-
-// Expand is the function of the same name.
-func (x *Expander) Expand(c *Config) (*Expanded, []Problem) {
-	out := &Expanded{
-		Upstreams: make([]*Group, 0, len(c.Upstreams)),
-		Upstrands: make([]*Strand, 0, len(c.Upstrands)),
-		Routes:    make([]Route, 0, len(c.Routes)),
-	}
-	var problems []Problem
-	groups := make(map[string]*expandedGroup, len(c.Upstreams))
-	for _, u := range c.Upstreams {
-		g := x.group(c, u)
-		groups[u.Name] = g
-		out.Upstreams = append(out.Upstreams, g.group)
-		problems = append(problems, g.problems...)
-	}
-	strands := make(map[string]*expandedStrand, len(c.Upstrands))
-	for _, u := range c.Upstrands {
-		s := x.strand(u, groups)
-		strands[u.Name] = s
-		out.Upstrands = append(out.Upstrands, s.strand)
-		problems = append(problems, s.problems...)
-	}
-	for _, r := range c.Routes {
-		if p, ok := checkRoute(r, groups, strands); !ok {
-			problems = append(problems, p)
-			continue
-		}
-		out.Routes = append(out.Routes, r)
-	}
-	x.groups, x.strands = groups, strands
-	return out, problems
-}
-
-func checkRoute(r Route, groups map[string]*expandedGroup, strands map[string]*expandedStrand) (Problem, bool) {
-	where := "route " + r.Host + r.Path
-	if r.Upstream != "" && groups[r.Upstream] == nil {
-		return Problem{Where: where, Reason: "no upstream " + r.Upstream}, false
-	}
-	if r.Upstrand != "" && strands[r.Upstrand] == nil {
-		return Problem{Where: where, Reason: "no upstrand " + r.Upstrand}, false
-	}
-	return Problem{}, true
-}
-
-// group takes the last result over when the directives and the instances behind them are the same.
-func (x *Expander) group(c *Config, u Upstream) *expandedGroup {
-	sources := discovered(c, u)
-	if old := x.groups[u.Name]; old != nil && sameUpstream(old.from, u) && slices.EqualFunc(old.sources, sources, sameInstances) {
-		return old
-	}
-	g := &expandedGroup{from: u, sources: sources}
-	g.group, g.problems = expandUpstream(c, u)
-	return g
-}
-
-func sameUpstream(a, b Upstream) bool {
-	return a.Name == b.Name && a.Origin == b.Origin && slices.EqualFunc(a.Directives, b.Directives, slices.Equal[Directive])
-}
-
-// sameInstances compares identity: a Replica keeps the slice of a service that did not change.
-func sameInstances(a, b []Instance) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-// discovered is the instances behind each discover line.
-func discovered(c *Config, u Upstream) [][]Instance {
-	var out [][]Instance
-	for _, d := range u.Directives {
-		if len(d) > 1 && d[0] == "discover" {
-			out = append(out, c.instances(d[1]))
-		}
-	}
-	return out
-}
-
-// instances of a service; none when there is no such service.
-func (c *Config) instances(service string) []Instance {
-	i, ok := slices.BinarySearchFunc(c.Services, service, func(s Service, name string) int {
-		return compareServices(s, Service{Name: name})
-	})
-	if !ok {
-		return nil
-	}
-	return c.Services[i].Instances
 }

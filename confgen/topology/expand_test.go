@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -10,17 +9,14 @@ import (
 
 func TestExpandFillsDefaults(t *testing.T) {
 	got, problems := Expand(sample(), ExpandOptions{})
-	// Once for the upstream, however many of its instances ask for it.
-	if len(problems) != 1 || problems[0].Where != "upstream orders" || !strings.HasPrefix(problems[0].Reason, "slow_start: not built yet") {
-		t.Errorf("problems: %v", problems)
-	}
+	checkProblem(t, problems, "")
 	if got.Upstreams[3].Name != "orders" {
 		t.Fatalf("upstreams %+v", got.Upstreams)
 	}
 	want := []Peer{
-		{Key: PeerKey{Upstream: "orders", Server: "orders/a1"}, Service: "orders", ID: "a1", Addr: "10.0.0.1:8080", Scheme: "http",
+		{Key: PeerKey{Upstream: "orders", Server: "orders/a1"}, Service: "orders", ID: "a1", Text: "10.0.0.1:8080", Addr: "10.0.0.1:8080", Scheme: "http",
 			Weight: 1, MaxFails: 1, FailTimeout: 10 * time.Second, Incarnation: 17, Order: 3, Zone: "a", Version: "1.2"},
-		{Key: PeerKey{Upstream: "orders", Server: "orders/a2"}, Service: "orders", ID: "a2", Addr: "[2001:db8::1]:443", Scheme: "https",
+		{Key: PeerKey{Upstream: "orders", Server: "orders/a2"}, Service: "orders", ID: "a2", Text: "[2001:db8::1]:443", Addr: "[2001:db8::1]:443", Scheme: "https",
 			Weight: 5, MaxFails: 0, FailTimeout: 90 * time.Second, MaxConns: 9, SlowStart: 500 * time.Millisecond, Drain: true, Unproven: true, Order: 9, Zone: "ü"},
 	}
 	if diff := cmp.Diff(want, got.Upstreams[3].Peers); diff != "" {
@@ -62,7 +58,7 @@ func TestExpandDiscover(t *testing.T) {
 		{"unknown filter", Directive{"discover", "s", "color=red"}, "", "unknown parameter color"},
 		{"bare word", Directive{"discover", "s", "backup"}, "", "unknown parameter backup"},
 		{"zone twice", Directive{"discover", "s", "zone=a", "zone=b"}, "", "parameter zone twice"},
-		{"not built", Directive{"least_conn"}, "", "not built yet"},
+		{"no such directive", Directive{"least_con"}, "", "no directive of an upstream"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -110,24 +106,25 @@ func TestExpandServer(t *testing.T) {
 		{[]string{"10.0.0.1:8080", "weight=5", "max_fails=0", "fail_timeout=2m", "max_conns=7", "slow_start=30s", "backup"},
 			with(func(p *Peer) {
 				p.Weight, p.MaxFails, p.FailTimeout, p.MaxConns, p.SlowStart, p.Backup = 5, 0, 2*time.Minute, 7, 30*time.Second, true
-			}), "slow_start: not built yet"},
+			}), ""},
 		{[]string{"10.0.0.1:8080", "down"}, with(func(p *Peer) { p.Down = true }), ""},
 		{[]string{"10.0.0.1:8080", "drain"}, with(func(p *Peer) { p.Drain = true }), ""},
 		{[]string{"10.0.0.1:8080", "fail_timeout=1h"}, with(func(p *Peer) { p.FailTimeout = time.Hour }), ""},
 		{[]string{"10.0.0.1:8080", "fail_timeout=7"}, with(func(p *Peer) { p.FailTimeout = 7 * time.Second }), ""},
 		{nil, nil, "want server"},
-		{[]string{"2001:db8::1"}, nil, "names to resolve"},
-		{[]string{"[10.0.0.1]"}, nil, "names to resolve"},
+		{[]string{"2001:db8::1"}, nil, "invalid host"},
+		{[]string{"[10.0.0.1]"}, nil, "invalid host"},
 		{[]string{"backend.example:80"}, nil, "names to resolve"},
 		{[]string{"unix:/run/x"}, nil, "unix sockets"},
-		{[]string{"10.0.0.1:0"}, nil, "names to resolve"},
-		{[]string{"10.0.0.1:8080", "weight=0"}, nil, "parameter weight=0"},
-		{[]string{"10.0.0.1:8080", "weight"}, nil, "parameter weight="},
-		{[]string{"10.0.0.1:8080", "max_fails=-1"}, nil, "parameter max_fails=-1"},
-		{[]string{"10.0.0.1:8080", "fail_timeout=1x"}, nil, "parameter fail_timeout=1x"},
-		{[]string{"10.0.0.1:8080", "backup=1"}, nil, "parameter backup has no value"},
-		{[]string{"10.0.0.1:8080", "resolve"}, nil, "parameter resolve"},
-		{[]string{"10.0.0.1:8080", "wieght=1"}, nil, "unknown parameter wieght=1"},
+		{[]string{"10.0.0.1:0"}, nil, "invalid port"},
+		{[]string{"10.0.0.1:8080", "weight=0"}, nil, `invalid parameter "weight=0"`},
+		{[]string{"10.0.0.1:8080", "weight"}, nil, `invalid parameter "weight"`},
+		{[]string{"10.0.0.1:8080", "max_fails=-1"}, nil, `invalid parameter "max_fails=-1"`},
+		{[]string{"10.0.0.1:8080", "fail_timeout=1x"}, nil, `invalid parameter "fail_timeout=1x"`},
+		{[]string{"10.0.0.1:8080", "backup=1"}, nil, `invalid parameter "backup=1"`},
+		{[]string{"a.example", "resolve"}, nil, "resolve: not built here"},
+		{[]string{"10.0.0.1:8080", "resolve"}, &base, ""},
+		{[]string{"10.0.0.1:8080", "wieght=1"}, nil, `invalid parameter "wieght=1"`},
 	}
 	for _, tc := range cases {
 		c := &Config{Upstreams: []Upstream{{Name: "u", Origin: Declared, Directives: []Directive{append(Directive{"server"}, tc.args...)}}}}
@@ -141,6 +138,7 @@ func TestExpandServer(t *testing.T) {
 			continue
 		}
 		want := *tc.want
+		want.Text = tc.args[0]
 		want.Key = PeerKey{Upstream: "u", Backup: want.Backup, Server: tc.args[0], Addr: want.Addr}
 		if diff := cmp.Diff([]Peer{want}, peers); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tc.args, diff)
@@ -182,10 +180,10 @@ func TestExpandOwnZoneFirst(t *testing.T) {
 		{"upstream", "s@a"}, {"upstream", "s@b"}, {"upstream", "s@"}, {"order", "per_request"}, {"next_upstream_statuses", "error", "timeout"},
 	}}}
 	for zone, want := range map[string][]Member{
-		"":  {{"s", false}},
-		"c": {{"s", false}},
-		"a": {{"s@a", false}, {"s@b", true}, {"s@", true}},
-		"b": {{"s@a", true}, {"s@b", false}, {"s@", true}},
+		"":  {{Upstream: "s"}},
+		"c": {{Upstream: "s"}},
+		"a": {{Upstream: "s@a"}, {Upstream: "s@b", Backup: true}, {Upstream: "s@", Backup: true}},
+		"b": {{Upstream: "s@a", Backup: true}, {Upstream: "s@b"}, {Upstream: "s@", Backup: true}},
 	} {
 		got, problems := Expand(c, ExpandOptions{Zone: zone})
 		checkProblem(t, problems, "")
@@ -201,16 +199,16 @@ func TestExpandUpstrandProblems(t *testing.T) {
 		line   Directive
 		reason string
 	}{
-		{Directive{"upstream", "nobody"}, "no upstream nobody"},
+		{Directive{"upstream", "nobody"}, `upstream "nobody" is not found`},
 		{Directive{"upstream"}, "want upstream"},
-		{Directive{"upstream", "~^u"}, "patterns"},
-		{Directive{"upstream", "u", "blacklist_interval=1s"}, "parameter blacklist_interval=1s"},
-		{Directive{"order", "start_random"}, "not built yet"},
+		{Directive{"upstream", "~(?=u)"}, "bad pattern"},
+		{Directive{"upstream", "u", "blacklist_interval=1s"}, ""},
+		{Directive{"order", "start_random"}, ""},
 		{Directive{"next_upstream_statuses"}, "want next_upstream_statuses"},
-		{Directive{"next_upstream_statuses", "oops"}, "unknown status oops"},
+		{Directive{"next_upstream_statuses", "oops"}, `invalid status "oops"`},
 		{Directive{"next_upstream_statuses", "error", "5xx", "404", "non_idempotent"}, ""},
 		{Directive{"upstream", "u", "backup"}, ""},
-		{Directive{"intercept_statuses", "5xx", "/x"}, "not built yet"},
+		{Directive{"intercept_statuses", "5xx", "/x"}, ""},
 	} {
 		c := &Config{Upstreams: []Upstream{{Name: "u", Origin: Declared}}, Upstrands: []Upstrand{{Name: "s", Origin: Declared, Directives: []Directive{tc.line}}}}
 		_, problems := Expand(c, ExpandOptions{})
