@@ -12,6 +12,7 @@ type Change struct {
 	Joined []*Peer // peers that Next has and the old group has not; give them their Link before the swap
 	Left   []*Peer // peers of the old group that are gone once the change is in force
 
+	unit     int // of Next's weights
 	settings []setting
 	heirs    []heir
 }
@@ -24,19 +25,23 @@ type setting struct {
 // heir takes over the place in the rotation of a process that was started again or moved.
 type heir struct{ from, to *Peer }
 
-// Prepare works out the step to these servers and this method. It returns nil when nothing differs, so that an
-// unchanged upstream keeps its group; methods are compared with ==, so they are pointers or small values.
-func (g *Group) Prepare(servers []Server, m Method) (*Change, error) {
-	if m == g.method && slices.Equal(servers, g.servers) {
+// Prepare works out the step to this spec. It returns nil when nothing differs, so that an unchanged upstream keeps its
+// group. A method and a way of sticky whose spec has not changed keep what they know.
+func (g *Group) Prepare(spec Spec) (*Change, error) {
+	if spec.Method == g.spec.Method && spec.Sticky == g.spec.Sticky && spec.CountSingle == g.spec.CountSingle &&
+		slices.Equal(spec.Servers, g.servers) {
 		return nil, nil
 	}
-	next := &Group{name: g.name, clock: g.clock, servers: servers, method: m, shared: g.shared}
-	next.peers = make([]*Peer, len(servers))
-	c := &Change{Next: next}
-	if err := c.match(g, servers); err != nil {
+	next := &Group{name: g.name, env: g.env, shared: g.shared}
+	next.take(spec)
+	c := &Change{Next: next, unit: unitOf(spec.Servers)}
+	if err := c.match(g, spec.Servers); err != nil {
 		return nil, err
 	}
 	next.split()
+	if err := next.equip(g); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -82,7 +87,7 @@ func (c *Change) carry(g *Group, at int, known bool, s Server) *Peer {
 		}
 		return g.peers[at]
 	}
-	p := newPeer(s)
+	p := newPeer(s, c.unit)
 	c.Joined = append(c.Joined, p)
 	if known {
 		c.heirs = append(c.heirs, heir{g.peers[at], p})
@@ -93,19 +98,61 @@ func (c *Change) carry(g *Group, at int, known bool, s Server) *Peer {
 
 // commit puts the change in force. The upstream's mutex is held.
 func (c *Change) commit() {
+	now := c.Next.env.Clock.moment()
+	c.commitUnit()
 	for _, s := range c.settings {
-		old := s.peer.weight
-		s.peer.set(s.server)
-		if s.peer.weight != old {
-			s.peer.rescale(old, s.peer.current, s.peer.effective)
-		}
+		s.peer.change(s.server, c.unit, now.milli)
 	}
 	for _, h := range c.heirs {
-		h.to.rescale(h.from.weight, h.from.current, h.from.effective)
+		h.to.rescale(h.from.full, h.from.current, h.from.effective)
+	}
+	for _, p := range c.Joined {
+		p.ramp(now.milli)
 	}
 	for _, p := range c.Left {
-		p.gone.Store(true)
+		p.leave()
 	}
+}
+
+// commitUnit is for the first or the last slow_start of an upstream: all its peers change over together.
+func (c *Change) commitUnit() {
+	s := c.Next.shared
+	if c.unit == s.unit {
+		return
+	}
+	s.unit = c.unit
+	joined := make(map[*Peer]bool, len(c.Joined))
+	for _, p := range c.Joined {
+		joined[p] = true
+	}
+	for _, p := range c.Next.peers {
+		if !joined[p] {
+			p.toUnit(c.unit)
+		}
+	}
+	for _, p := range c.Left {
+		p.toUnit(c.unit)
+	}
+}
+
+func (p *Peer) toUnit(unit int) {
+	old := p.full
+	p.full = p.weight * unit
+	p.effective = scaled(p.effective, p.full, old)
+	p.current = scaled(p.current, p.full, old)
+}
+
+// change takes over other parameters for the same process.
+func (p *Peer) change(s Server, unit int, milli int64) {
+	old, wasDown := p.full, p.flags&isDown != 0
+	p.set(s, unit)
+	if p.full != old {
+		p.rescale(old, p.current, p.effective)
+	}
+	if wasDown && !s.Down {
+		p.ramp(milli)
+	}
+	p.rampSooner(milli)
 }
 
 // Swap puts changes in force together with what store does, as one step for every picker of these upstreams: nobody
@@ -129,6 +176,6 @@ func Swap(changes []*Change, store func()) {
 
 // Removal is the change that takes the whole upstream away: all its peers are gone.
 func (g *Group) Removal() *Change {
-	next := &Group{name: g.name, clock: g.clock, shared: g.shared}
-	return &Change{Next: next, Left: slices.Clone(g.peers)}
+	next := &Group{name: g.name, env: g.env, shared: g.shared}
+	return &Change{Next: next, unit: unitOf(g.servers), Left: slices.Clone(g.peers)}
 }

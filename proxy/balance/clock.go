@@ -13,13 +13,20 @@ func SystemClock() Clock {
 	return func() int64 { return wall + int64(time.Since(start)) }
 }
 
-// second is the whole second that failure windows are counted in, as nginx counts them.
-func (c Clock) second() int64 { return c() / int64(time.Second) }
+// moment is one reading of a clock. Failure windows count whole seconds, as nginx does; slow start and response times
+// count milliseconds.
+type moment struct{ second, milli int64 }
+
+func (c Clock) moment() moment { return momentAt(c()) }
+
+func momentAt(ns int64) moment {
+	return moment{ns / int64(time.Second), ns / int64(time.Millisecond)}
+}
 
 // wholeSeconds rounds up: a window of 500 ms is one of a second, not none.
 func wholeSeconds(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
 	}
-	return int64((d + time.Second - 1) / time.Second)
+	return int64((d-1)/time.Second) + 1
 }

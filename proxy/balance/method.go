@@ -11,113 +11,99 @@ const (
 	Among
 	// Exactly: the first one kept is it, and no weight moves.
 	Exactly
+	// Charged: the first one kept is it, and it pays for the turn as if round robin had come to it.
+	Charged
 )
 
 // Method orders the candidates of a pick. It only says whom it likes best: eligibility, failures, connections and the
 // arithmetic of ties are the same for all. Choose runs under the upstream's mutex, must not block, and should not
-// allocate. A method belongs to one upstream and may keep state of its own; the same value must be given to Prepare to
-// keep it over a change.
+// allocate. A method belongs to one upstream and may keep state of its own.
 type Method interface {
 	Choose(r *Round) Verdict
 }
 
-// Round is one pick in the main or the backup part of a group. It is valid during Choose only.
-type Round struct {
-	peers []*Peer
-	marks marks // a copy: a pass must not come to lie in memory because a method looks at it
-	now   int64
-	kept  []int32
+// Builder is a method that prepares something from the list of main servers. Build is called for the first group and
+// whenever the servers changed, outside of any lock; it gives the value that the next group uses, and the receiver stays
+// with the groups that have it.
+type Builder interface {
+	Method
+	Build(main []Server) Method
 }
 
-// Len is the number of peers in the part, eligible or not.
-func (r *Round) Len() int { return len(r.peers) }
+// noter is a method that compares peers by a number. Of a pick that is recorded note tells the numbers by Round.Note,
+// just before Choose, and changes nothing: so Choose itself need not know of it.
+type noter interface{ note(r *Round) }
 
-// Eligible tells whether peer i may be given: Eligible, or the reason why not.
-func (r *Round) Eligible(i int) Reason {
-	if r.marks.n > 0 && r.marks.has(i) {
-		return Tried
+// choose gives the index of the peer to take from l, or -1. The upstream's mutex is held, the tried ones are flagged.
+func (p *Pass) choose(l *list, now moment) int {
+	g := p.group
+	r := &g.shared.round
+	r.how = ByWeight
+	if g.method == nil && g.pins == nil {
+		return roundRobin(l.peers, now, g.shared.unit)
 	}
-	return r.peers[i].why(r.now)
-}
-
-// Weight is peer i's weight as declared, at least 1.
-func (r *Round) Weight(i int) int { return r.peers[i].weight }
-
-// Conns is the number of peer i's open attempts.
-func (r *Round) Conns(i int) int { return r.peers[i].conns }
-
-// Peer is peer i itself, for what never changes about it.
-func (r *Round) Peer(i int) *Peer { return r.peers[i] }
-
-// Keep adds an eligible peer to those kept.
-func (r *Round) Keep(i int) { r.kept = append(r.kept, int32(i)) }
-
-// Reset empties those kept.
-func (r *Round) Reset() { r.kept = r.kept[:0] }
-
-// choose gives the index of the peer to take from l, or -1.
-func (p *Pass) choose(l *list, now int64) int {
-	if p.group.method == nil {
-		return p.roundRobin(l.peers, now)
-	}
-	r := &p.group.shared.round
-	*r = Round{peers: l.peers, marks: p.marks, now: now, kept: r.kept[:0]}
-	chosen := -1
-	switch p.group.method.Choose(r) {
-	case Anyone:
-		chosen = p.roundRobin(l.peers, now)
-	case Among:
-		chosen = roundRobinAmong(l.peers, r.kept)
-	case Exactly:
-		if len(r.kept) > 0 {
-			chosen = int(r.kept[0])
-		}
-	}
-	r.peers, r.marks = nil, marks{}
+	p.arrange(r, l, now)
+	chosen := r.settle(g)
+	p.memo = r.memo
+	r.leave()
 	return chosen
 }
 
-// roundRobin is one pick of smooth weighted round robin over the eligible peers. It stands here in one piece, twice,
-// because it is the hot loop: what is added is the effective weight before its recovery by one.
-func (p *Pass) roundRobin(peers []*Peer, now int64) int {
-	best, total := -1, 0
-	tried := p.marks.n > 0
-	for i, peer := range peers {
-		if tried && p.marks.has(i) || peer.why(now) != Eligible {
-			continue
-		}
-		total += peer.turn()
-		if best < 0 || peer.current > peers[best].current {
-			best = i
-		}
-	}
-	if best >= 0 {
-		peers[best].current -= total
-	}
-	return best
+// pinnedTo is the index of the peer in l that the request's session is bound to and that may be given, or -1.
+func (p *Pass) pinnedTo(l *list, now moment) int {
+	r := &p.group.shared.round
+	p.arrange(r, l, now)
+	i := p.group.pinned(r)
+	r.leave()
+	return i
 }
 
-func roundRobinAmong(peers []*Peer, kept []int32) int {
-	best, total := -1, 0
-	for _, k := range kept {
-		i := int(k)
-		total += peers[i].turn()
-		if best < 0 || peers[i].current > peers[best].current {
-			best = i
-		}
+func (p *Pass) arrange(r *Round, l *list, now moment) {
+	r.peers, r.backup, r.now = l.peers, p.inBackup, now
+	r.rand, r.ask, r.memo, r.kept = p.group.env.Rand, p.ask, p.memo, r.kept[:0]
+	if r.ask == nil {
+		r.ask = &nothingAsked
 	}
-	if best >= 0 {
-		peers[best].current -= total
-	}
-	return best
 }
 
-// turn lets the peer take part in a pick and returns what it adds to the total.
-func (p *Peer) turn() int {
-	e := p.effective
-	p.current += e
-	if e < p.weight {
-		p.effective++
+// leave forgets what belongs to a group or a request: the round outlives both.
+func (r *Round) leave() { r.peers, r.ask = nil, nil }
+
+// settle asks whom the session is bound to, then the method, and carries out what they say.
+func (r *Round) settle(g *Group) int {
+	verdict := Anyone
+	if i := g.pinned(r); i >= 0 {
+		r.how, r.kept = BySession, append(r.kept[:0], int32(i))
+		verdict = Exactly
+		if g.method == nil {
+			verdict = Charged
+		}
+	} else if g.method != nil {
+		if r.noting {
+			r.note(g.method)
+		}
+		verdict = g.method.Choose(r)
 	}
-	return e
+	switch {
+	case verdict == Anyone:
+		return roundRobin(r.peers, r.now, g.shared.unit)
+	case len(r.kept) == 0:
+		return -1
+	case verdict == Among:
+		r.how = ByTie
+		return roundRobinAmong(r.peers, r.kept, r.now, g.shared.unit)
+	case verdict == Charged:
+		charge(r.peers, int(r.kept[0]), r.now, g.shared.unit)
+	}
+	if r.how != BySession {
+		r.how = ByMethod
+	}
+	return int(r.kept[0])
+}
+
+func (g *Group) pinned(r *Round) int {
+	if g.pins == nil {
+		return -1
+	}
+	return g.pins.find(r)
 }

@@ -5,6 +5,8 @@ import "testing"
 // fewest is a method as other packages would write it: it prefers the peers with the fewest open attempts.
 type fewest struct{}
 
+func init() { makers["fewest"] = func(MethodSpec) Method { return &fewest{} } }
+
 func (*fewest) Choose(r *Round) Verdict {
 	for i := range r.Len() {
 		if r.Eligible(i) != Eligible {
@@ -16,7 +18,7 @@ func (*fewest) Choose(r *Round) Verdict {
 				continue
 			}
 			if r.Conns(i) < least {
-				r.Reset()
+				r.kept = r.kept[:0]
 			}
 		}
 		r.Keep(i)
@@ -30,8 +32,8 @@ func (*fewest) Choose(r *Round) Verdict {
 // TestMethodOrdersAndTiesAreShared: a method narrows, ties go to the shared arithmetic among those kept, and a unique
 // best moves no weight.
 func TestMethodOrdersAndTiesAreShared(t *testing.T) {
-	m := &fewest{}
-	g, err := NewGroup("u", still(), []Server{server("a", 2), server("b", 1), server("c", 1)}, m)
+	spec := Spec{Servers: []Server{server("a", 2), server("b", 1), server("c", 1)}, Method: MethodSpec{Name: "fewest"}}
+	g, err := NewGroup("u", Env{Clock: still()}, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +42,7 @@ func TestMethodOrdersAndTiesAreShared(t *testing.T) {
 	}
 	var open []*Pass
 	hold := func() string {
-		p := g.Begin(NoLimit)
+		p := g.Begin(NoLimit, nil)
 		peer, why := p.Pick()
 		if peer == nil {
 			t.Fatal(why)
@@ -65,14 +67,14 @@ func TestMethodOrdersAndTiesAreShared(t *testing.T) {
 	for _, p := range open {
 		p.End(Broken)
 	}
-	p := g.Begin(NoLimit)
+	p := g.Begin(NoLimit, nil)
 	if peer, why := p.Pick(); peer != nil || why != Failed {
 		t.Errorf("all failed: %v, %v", peer, why)
 	}
-	if c, err := g.Prepare(g.Servers(), m); c != nil || err != nil {
+	if c, err := g.Prepare(spec); c != nil || err != nil {
 		t.Error("the same method is no change")
 	}
-	c, err := g.Prepare(g.Servers(), nil)
+	c, err := g.Prepare(Spec{Servers: g.Servers()})
 	if err != nil || c == nil {
 		t.Fatal("another method is a change")
 	}

@@ -20,15 +20,23 @@ const NoLimit = 0
 // is open. It belongs to one goroutine; a value on the stack costs no allocation.
 type Pass struct {
 	group    *Group
-	open     *Peer
+	open     *Peer // nil: no attempt is open
+	last     *Peer // given last
+	ask      *Ask
+	explain  *Explanation // filled by the next pick
 	tries    int
+	given    int // picks that gave a peer
 	inBackup bool
 	marks    marks
+	memo     Memo
+	learn    learning // for sticky
+	began    int64    // Unix milliseconds of the open attempt, where times are kept
+	head     int64    // from then to the head of the answer; -1 before
 }
 
 // Begin starts a request's pass. The number of tries is that of the peers which are not down, passed over or not, and
-// at most limit unless that is NoLimit.
-func (g *Group) Begin(limit int) Pass {
+// at most limit unless that is NoLimit. A nil ask says nothing; another one is looked at until the last pick.
+func (g *Group) Begin(limit int, ask *Ask) Pass {
 	tries := g.main.tries + g.backup.tries
 	if g.single {
 		tries = 1
@@ -36,63 +44,116 @@ func (g *Group) Begin(limit int) Pass {
 	if limit != NoLimit {
 		tries = min(tries, limit)
 	}
-	return Pass{group: g, tries: tries}
+	return Pass{group: g, tries: tries, ask: ask, head: -1}
 }
 
 // Tries is the number of attempts that may still end; an open one is among them.
 func (p *Pass) Tries() int { return p.tries }
 
+// Peer is the one given last, nil before the first pick.
+func (p *Pass) Peer() *Peer { return p.last }
+
 // Pick opens an attempt with the next peer. With nobody to give it returns nil and the most telling reason. The attempt
 // that was open must have ended.
 func (p *Pass) Pick() (*Peer, Reason) {
 	g := p.group
-	now := g.clock.second()
-	g.shared.mu.Lock()
+	s := g.shared
+	now := g.env.Clock.moment()
+	s.mu.Lock()
+	if s.record != nil || p.explain != nil || g.env.Watch != nil {
+		peer, why := p.explained(now)
+		s.mu.Unlock()
+		return peer, why
+	}
 	peer, why := p.pick(now)
-	g.shared.mu.Unlock()
+	s.mu.Unlock()
 	return peer, why
 }
 
-func (p *Pass) pick(now int64) (*Peer, Reason) {
+func (p *Pass) pick(now moment) (*Peer, Reason) {
 	g := p.group
 	if g.single {
 		return p.pickSingle(now)
 	}
 	if !p.inBackup {
-		if i := p.choose(&g.main, now); i >= 0 {
-			return p.give(g.main.peers, i, now), Eligible
+		if i := p.next(&g.main, now); i >= 0 {
+			return p.give(&g.main, i, now), Eligible
 		}
 		if len(g.backup.peers) == 0 {
 			return nil, p.whyNobody(g.main.peers, now)
 		}
 		p.inBackup = true
-		p.marks = marks{}
+		p.marks.clear()
 	}
-	if i := p.choose(&g.backup, now); i >= 0 {
-		return p.give(g.backup.peers, i, now), Eligible
+	if i := p.next(&g.backup, now); i >= 0 {
+		return p.give(&g.backup, i, now), Eligible
 	}
 	return nil, max(p.whyNobody(g.backup.peers, now), whyAll(g.main.peers, now))
 }
 
-// pickSingle gives the only peer unless it is gone, down or full: failures of a single peer mean nothing.
-func (p *Pass) pickSingle(now int64) (*Peer, Reason) {
-	peer := p.group.main.peers[0]
-	if why := peer.why(now); why != Eligible && why != Failed {
-		return nil, why
+// next chooses from l while those tried are flagged.
+func (p *Pass) next(l *list, now moment) int {
+	if p.marks.n == 0 {
+		return p.choose(l, now)
 	}
-	if peer.maxConns > 0 && peer.conns >= peer.maxConns {
-		return nil, Full
-	}
-	peer.conns++
-	p.open = peer
-	return peer, Eligible
+	p.marks.show(l.peers)
+	i := p.choose(l, now)
+	p.marks.hide(l.peers)
+	return i
 }
 
-func (p *Pass) give(peers []*Peer, i int, now int64) *Peer {
-	p.marks.add(i, len(peers))
-	p.open = peers[i]
-	p.open.begin(now)
-	return p.open
+// pickSingle gives the only peer unless it is gone, down or full: failures of a single peer mean nothing.
+func (p *Pass) pickSingle(now moment) (*Peer, Reason) {
+	peer := p.group.main.peers[0]
+	p.group.shared.round.how = BySingle
+	f := peer.flags &^ isFailing
+	if f&isDraining != 0 && p.pinnedTo(&p.group.main, now) == 0 {
+		f &^= isDraining
+	}
+	if why := f.why(peer, now.second); why != Eligible {
+		return nil, why
+	}
+	peer.enter()
+	return p.attempt(peer, now), Eligible
+}
+
+func (p *Pass) give(l *list, i int, now moment) *Peer {
+	p.marks.add(i)
+	l.peers[i].begin(now.second)
+	return p.attempt(l.peers[i], now)
+}
+
+// attempt opens one at a peer that counts it already.
+func (p *Pass) attempt(peer *Peer, now moment) *Peer {
+	p.open, p.last = peer, peer
+	p.given++
+	p.head, p.learn = -1, learning{}
+	if p.group.timed != untimed {
+		p.began = now.milli
+		peer.times.open(now.milli)
+	}
+	return peer
+}
+
+// Header says that the head of an answer has come which will be given to the client, so that no other attempt follows.
+// It feeds methods that look at response times and may bind a session.
+func (p *Pass) Header() {
+	peer, g := p.open, p.group
+	if peer == nil || g.timed == untimed && !g.learns() {
+		return
+	}
+	now := g.env.Clock.moment()
+	g.shared.mu.Lock()
+	defer g.shared.mu.Unlock()
+	if p.head < 0 {
+		p.head = max(now.milli-p.began, 0)
+		if g.timed == timedHeader {
+			peer.times.answered(p.began)
+		}
+	}
+	if g.learns() && g.pins.onHeader {
+		g.pins.settle(p, now.milli)
+	}
 }
 
 // End closes the open attempt. Call it once the last byte of the answer is read, before the write that completes the
@@ -102,69 +163,59 @@ func (p *Pass) End(r Result) {
 	if peer == nil {
 		return
 	}
-	p.open = nil
-	now := g.clock.second()
-	g.shared.mu.Lock()
-	defer g.shared.mu.Unlock()
-	peer.conns--
-	if r == Undone {
-		return
+	var now moment
+	if r == Broken || g.timed != untimed || g.learns() {
+		now = g.env.Clock.moment() // a success changes nothing that has a time
 	}
-	p.tries--
+	g.shared.mu.Lock()
+	peer.exit()
+	if g.timed != untimed {
+		p.timeEnd(peer, r, now.milli)
+	}
+	if r != Undone {
+		p.tries--
+		p.account(peer, r, now)
+	}
+	p.open = nil
+	g.shared.mu.Unlock()
+}
+
+func (p *Pass) account(peer *Peer, r Result, now moment) {
+	g := p.group
 	switch {
 	case g.single:
-		peer.fails = 0
+		peer.cleared()
 	case r == Broken:
-		peer.failed(now)
-	case r == Succeeded:
+		peer.failed(now.second, g.shared.unit)
+	default:
 		peer.succeeded()
 	}
+	if r == Succeeded && g.learns() {
+		g.pins.settle(p, now.milli)
+	}
 }
 
-func (p *Pass) whyNobody(peers []*Peer, now int64) Reason {
-	worst := Empty
-	for i, peer := range peers {
-		why := peer.why(now)
-		if why == Eligible && p.marks.has(i) {
-			why = Tried
-		}
-		worst = max(worst, why)
+// timeEnd takes the attempt out of those in flight, and its times into the averages when its answer went to a client.
+func (p *Pass) timeEnd(peer *Peer, r Result, milli int64) {
+	if p.head < 0 || p.group.timed != timedHeader {
+		peer.times.answered(p.began)
 	}
+	if r == Succeeded && p.head >= 0 {
+		peer.times.sample(p.head, milli-p.began)
+	}
+}
+
+func (p *Pass) whyNobody(peers []*Peer, now moment) Reason {
+	p.marks.show(peers)
+	worst := whyAll(peers, now)
+	p.marks.hide(peers)
 	return worst
 }
 
-func whyAll(peers []*Peer, now int64) Reason {
+func whyAll(peers []*Peer, now moment) Reason {
 	worst := Empty
 	for _, peer := range peers {
-		worst = max(worst, peer.why(now))
+		worst = max(worst, peer.why(now.second))
 	}
 	return worst
-}
-
-// marks is the set of peers already tried, by index. The first few need no memory of their own.
-type marks struct {
-	few  [4]int32
-	n    int32
-	many []uint64
-}
-
-func (m *marks) add(i, size int) {
-	if m.many == nil && int(m.n) < len(m.few) {
-		m.few[m.n] = int32(i)
-		m.n++
-		return
-	}
-	if m.many == nil {
-		m.many = make([]uint64, (size+63)/64)
-	}
-	m.many[i/64] |= 1 << (i % 64)
-}
-
-func (m *marks) has(i int) bool {
-	for _, at := range m.few[:m.n] {
-		if int(at) == i {
-			return true
-		}
-	}
-	return m.many != nil && m.many[i/64]&(1<<(i%64)) != 0
 }

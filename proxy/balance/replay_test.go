@@ -2,8 +2,7 @@ package balance_test
 
 import (
 	"context"
-	"errors"
-	"io"
+	"math/rand/v2"
 	"reflect"
 	"strconv"
 	"strings"
@@ -18,22 +17,23 @@ import (
 // TestVectors replays what a real nginx did, on a virtual clock, over the picks of this package and the decisions of
 // the forwarding core. Backends are behaviours, a hanging one moves the clock by the read timeout.
 func TestVectors(t *testing.T) {
-	for theme, vs := range loadVectors(t) {
-		t.Run(theme, func(t *testing.T) {
-			skipped := 0
-			for i := range vs {
-				v := &vs[i]
-				t.Run(v.Name, func(t *testing.T) {
-					if why := v.skipReason(); why != "" {
-						skipped++
-						t.Skip(why)
-					}
-					newReplay(t, v).run()
-				})
+	var skipped []string
+	ran := 0
+	for _, v := range loadVectors(t) {
+		t.Run(v.theme+"/"+v.Name, func(t *testing.T) {
+			if why := v.skipReason(); why != "" {
+				skipped = append(skipped, v.theme+"/"+v.Name+": "+why)
+				t.Skip(why)
 			}
-			t.Logf("%s: %d cases, %d skipped, each with its reason above", theme, len(vs), skipped)
+			ran++
+			if rule := randomRules[v.Name]; rule != nil && !v.Deterministic {
+				rule(t, v)
+				return
+			}
+			newReplay(t, v, 1).run()
 		})
 	}
+	t.Logf("%d cases replayed, %d skipped:\n%s", ran, len(skipped), strings.Join(skipped, "\n"))
 }
 
 // replay is a world for one case: a clock, groups, behaviours of backends.
@@ -41,6 +41,7 @@ type replay struct {
 	t           *testing.T
 	v           *vector
 	now         atomic.Int64
+	upstreams   map[string]*vectorUpstream
 	groups      map[string]*balance.Group
 	locations   []location
 	mode        map[string]string
@@ -48,8 +49,8 @@ type replay struct {
 	open        map[string]*journey
 }
 
-func newReplay(t *testing.T, v *vector) *replay {
-	r := &replay{t: t, v: v, groups: map[string]*balance.Group{}, mode: map[string]string{},
+func newReplay(t *testing.T, v *vector, seed uint64) *replay {
+	r := &replay{t: t, v: v, groups: map[string]*balance.Group{}, upstreams: map[string]*vectorUpstream{}, mode: map[string]string{},
 		readTimeout: 500 * time.Millisecond, open: map[string]*journey{}, locations: v.locations(t)}
 	if v.ReadTimeout != "" {
 		d, err := time.ParseDuration(v.ReadTimeout)
@@ -59,8 +60,14 @@ func newReplay(t *testing.T, v *vector) *replay {
 		r.readTimeout = d
 	}
 	r.now.Store(time.Unix(1_800_000_000, 123_000_000).UnixNano())
+	env := balance.Env{Clock: r.clock, Rand: rand.New(rand.NewPCG(seed, 7)).Uint64}
 	for i := range v.Upstreams {
-		r.groups[v.Upstreams[i].Name] = v.Upstreams[i].group(t, r.clock)
+		u := &v.Upstreams[i]
+		g, err := balance.NewGroup(u.Name, env, u.spec(t, v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.upstreams[u.Name], r.groups[u.Name] = u, g
 	}
 	return r
 }
@@ -69,44 +76,103 @@ func (r *replay) clock() int64 { return r.now.Load() }
 
 func (r *replay) run() {
 	for i := range r.v.Steps {
-		r.step(i, &r.v.Steps[i])
+		s := &r.v.Steps[i]
+		asks := r.prepare(s)
+		if s.Expect.Counts != nil {
+			r.count(i, s, asks)
+			continue
+		}
+		for k, q := range asks {
+			j := r.send(s, k, q)
+			r.compare(i, k, s, j)
+		}
 	}
+	r.end()
+}
+
+// end lets all held requests go.
+func (r *replay) end() {
 	for name := range r.open {
 		r.release(name)
 	}
 }
 
-func (r *replay) step(n int, s *vectorStep) {
+// prepare does what a step does before its requests, and gives these.
+func (r *replay) prepare(s *vectorStep) []ask {
 	if s.Align {
 		second := r.now.Load()/int64(time.Second) + 1
 		r.now.Store(second*int64(time.Second) + int64(60*time.Millisecond))
 	}
 	r.now.Add(int64(s.Wait * float64(time.Second)))
+	if s.Reload {
+		r.reload()
+	}
 	for name, mode := range s.Set {
 		r.mode[name] = mode
 	}
 	for _, name := range s.Release {
 		r.release(name)
 	}
-	for i, q := range s.requests() {
-		j := r.start(q.method, q.path, len(s.Open) > 0)
-		status := "held"
-		select {
-		case <-j.done:
-			status = strconv.Itoa(j.status)
-		case <-j.held:
-			r.open[s.Open[i]] = j
-		}
-		if want := s.wantStatus(i); status != want {
-			r.t.Errorf("step %d request %d: status %s, nginx gave %s", n, i, status, want)
-		}
-		if want := s.Expect.Peers[i]; !reflect.DeepEqual(j.peers, want) {
-			r.t.Fatalf("step %d request %d: peers %v, nginx chose %v", n, i, j.peers, want)
-		}
-		if want := s.wantUpstreamStatus(i); status != "held" && !reflect.DeepEqual(j.statuses, want) {
-			r.t.Errorf("step %d request %d: attempts ended with %v, nginx logged %v", n, i, j.statuses, want)
+	return s.requests()
+}
+
+// reload reads the same configuration again: nothing changes.
+func (r *replay) reload() {
+	for name, g := range r.groups {
+		c, err := g.Prepare(r.upstreams[name].spec(r.t, r.v))
+		if err != nil || c != nil {
+			r.t.Fatalf("the same upstream is no change: %v, %v", c, err)
 		}
 	}
+}
+
+// send starts request k of a step and waits until it has ended or is held.
+func (r *replay) send(s *vectorStep, k int, q ask) *journey {
+	j := r.start(q, len(s.Open) > 0)
+	select {
+	case <-j.done:
+	case <-j.held:
+		r.open[s.Open[k]] = j
+	}
+	return j
+}
+
+func (r *replay) compare(step, k int, s *vectorStep, j *journey) {
+	r.t.Helper()
+	status := "held"
+	select {
+	case <-j.done:
+		status = strconv.Itoa(j.status)
+	default:
+	}
+	if want := s.wantStatus(k); status != want {
+		r.t.Errorf("step %d request %d: status %s, nginx gave %s", step, k, status, want)
+	}
+	if want := s.Expect.Peers[k]; !reflect.DeepEqual(j.peers, want) {
+		r.t.Fatalf("step %d request %d: peers %v, nginx chose %v", step, k, j.peers, want)
+	}
+	if want := s.wantUpstreamStatus(k); want != nil && status != "held" && !reflect.DeepEqual(j.statuses, want) {
+		r.t.Errorf("step %d request %d: attempts ended with %v, nginx logged %v", step, k, j.statuses, want)
+	}
+	if cookies := s.Expect.Headers["Set-Cookie"]; cookies != nil {
+		got := r.cookie(j)
+		want := ""
+		if len(cookies[k]) > 0 {
+			want, _, _ = strings.Cut(cookies[k][0], ";") // the attributes are not this package's
+		}
+		if got != want {
+			r.t.Errorf("step %d request %d: cookie %q, nginx set %q", step, k, got, want)
+		}
+	}
+}
+
+// cookie is the sticky cookie of the answer: that of the last peer tried.
+func (r *replay) cookie(j *journey) string {
+	words := r.upstreams[r.locate(j.ask.path).upstream].sticky()
+	if words == nil || words[0] != "cookie" || j.last == nil {
+		return ""
+	}
+	return words[1] + "=" + j.last.Route()
 }
 
 func (r *replay) release(name string) {
@@ -126,107 +192,25 @@ func (r *replay) locate(path string) *location {
 	return &r.locations[best]
 }
 
-// journey is one request; it is the exchange's opener and client at once.
-type journey struct {
-	r        *replay
-	hold     bool
-	peers    []string
-	statuses []int
-	status   int
-	held     chan struct{}
-	release  chan struct{}
-	done     chan struct{}
-}
-
-func (r *replay) start(method, path string, hold bool) *journey {
-	l := r.locate(path)
-	j := &journey{r: r, hold: hold, held: make(chan struct{}), release: make(chan struct{}), done: make(chan struct{})}
+func (r *replay) start(q ask, hold bool) *journey {
+	l := r.locate(q.path)
+	j := &journey{r: r, ask: q, hold: hold, held: make(chan struct{}), release: make(chan struct{}), done: make(chan struct{})}
 	x := &forward.Exchange{
-		Request: &forward.Request{Method: []byte(method), Target: []byte(path)},
-		Client:  j, Opener: j, Policy: &l.policy, Clock: r.clock,
-		Stops: []*balance.Group{r.groups[l.upstream]},
+		Request: &forward.Request{Method: []byte(q.method), Target: []byte(q.path)},
+		Client:  j, Opener: j, Hooks: hooks{j}, Policy: &l.policy, Clock: r.clock,
+		Group: r.groups[l.upstream],
 	}
 	go func() {
 		defer close(j.done)
 		out := x.Run(context.Background())
+		if !out.Answered {
+			j.status = out.Status
+		}
 		if out.Reason != balance.Eligible {
 			j.peers = append(j.peers, "!"+l.upstream)
 			j.statuses = append(j.statuses, 502)
-			// A published route without any peer answers 503; nginx, and a stop of an upstrand, 502.
 			j.status = 502
 		}
 	}()
 	return j
 }
-
-func (j *journey) Open(_ context.Context, p *balance.Peer, _ bool) forward.Backend {
-	j.peers = append(j.peers, p.ID())
-	mode := j.r.mode[p.ID()]
-	return &behaviour{j: j, mode: mode}
-}
-
-func (j *journey) Inform(int, []forward.Field) error { return nil }
-
-func (j *journey) Head(status int, _ []forward.Field, _ int64) error {
-	j.status = status
-	return nil
-}
-func (j *journey) Write([]byte) error                  { return nil }
-func (j *journey) End([]forward.Field) error           { return nil }
-func (j *journey) Abort()                              {}
-func (j *journey) Tunnel() (io.ReadWriteCloser, error) { return nil, errors.New("no tunnel here") }
-
-// behaviour is an attempt at a backend that behaves in one of the vectors' ways.
-type behaviour struct {
-	j    *journey
-	mode string
-}
-
-func (b *behaviour) fail(c forward.Class, status int) error {
-	b.j.statuses = append(b.j.statuses, status)
-	return &forward.Error{Class: c, Err: errors.New(b.mode)}
-}
-
-func (b *behaviour) Send(*forward.Request) error {
-	if b.mode == "refuse" {
-		return b.fail(forward.OnError, 502)
-	}
-	return nil
-}
-
-func (b *behaviour) Head() (int, []forward.Field, error) {
-	status := 200
-	switch {
-	case b.mode == "close":
-		return 0, nil, b.fail(forward.OnError, 502)
-	case b.mode == "badheader":
-		return 0, nil, b.fail(forward.OnInvalidHeader, 502)
-	case b.mode == "hang":
-		b.j.r.now.Add(int64(b.j.r.readTimeout))
-		return 0, nil, b.fail(forward.OnTimeout, 504)
-	case strings.HasPrefix(b.mode, "status:"):
-		status, _ = strconv.Atoi(b.mode[len("status:"):])
-	case b.mode != "" && b.mode != "ok" && b.mode != "partial":
-		panic("behaviour " + b.mode)
-	case b.j.hold:
-		close(b.j.held)
-		<-b.j.release
-	}
-	b.j.statuses = append(b.j.statuses, status)
-	return status, nil, nil
-}
-
-func (b *behaviour) Body() forward.Source { return b }
-
-func (b *behaviour) Read([]byte) (int, error) {
-	if b.mode == "partial" {
-		return 0, io.ErrUnexpectedEOF
-	}
-	return 0, io.EOF
-}
-func (b *behaviour) Trailer() []forward.Field            { return nil }
-func (b *behaviour) Rewind() error                       { return errors.New("an answer") }
-func (b *behaviour) Rewindable() bool                    { return false }
-func (b *behaviour) Sent() forward.Progress              { return forward.Progress{Sent: b.mode != "refuse"} }
-func (b *behaviour) Tunnel() (io.ReadWriteCloser, error) { return nil, errors.New("no tunnel here") }
-func (b *behaviour) Close()                              {}

@@ -2,7 +2,6 @@ package balance_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,22 +14,40 @@ import (
 	"github.com/upstrand/upstrand/proxy/forward"
 )
 
-// vector is one recorded case: what nginx 1.31.5 did, step by step. testdata holds themes 01 to 03 as recorded.
+// themes are those that are about picking and deciding.
+var themes = []string{"01", "02", "03", "04", "05", "06", "07", "08"}
+
+// vectorsDir holds the one copy of the vectors; UPSTRAND_VECTORS names another folder with the same file names.
+func vectorsDir() string {
+	if dir := os.Getenv("UPSTRAND_VECTORS"); dir != "" {
+		return dir
+	}
+	return filepath.Join("..", "..", "deploy", "conformance", "testdata")
+}
+
+// vector is one recorded case: what nginx 1.31.5 did, step by step.
 type vector struct {
 	Name          string
-	ServerConf    string `json:"server_conf"`
+	ServerConf    string            `json:"server_conf"`
+	Addresses     map[string]string `json:"server_addresses"`
 	Deterministic bool
 	Workers       int
 	Upstreams     []vectorUpstream
 	ReadTimeout   string `json:"proxy_read_timeout"`
 	ConfigOK      *bool  `json:"config_ok"`
+	Defect        string
 	Steps         []vectorStep
+
+	theme string
+	ours  bool // something of it is replaced by what we do instead
 }
 
 type vectorUpstream struct {
-	Name    string
-	Zone    bool
-	Servers []struct {
+	Name       string
+	Method     string
+	MethodArgs []string `json:"method_args"`
+	Directives [][]string
+	Servers    []struct {
 		Name        string
 		Weight      int
 		MaxFails    *int `json:"max_fails"`
@@ -38,28 +55,18 @@ type vectorUpstream struct {
 		MaxConns    int  `json:"max_conns"`
 		Backup      bool
 		Down, Drain bool
+		Route       string
 	}
 }
 
-type vectorStep struct {
-	Align   bool    `json:"align_second"`
-	Wait    float64 `json:"wait_s"`
-	Reload  bool
-	Set     map[string]string
-	Release []string
-	Open    []string
-	Repeat  int
-	Request *struct{ Method, Path string }
-	Each    *struct {
-		Field  string
-		Values []string
+// sticky gives the words of the upstream's sticky directive behind its name.
+func (u *vectorUpstream) sticky() []string {
+	for _, d := range u.Directives {
+		if d[0] == "sticky" {
+			return d[1:]
+		}
 	}
-	Expect struct {
-		Peers          [][]string
-		Status         []any
-		StatusAll      *int    `json:"status_all"`
-		UpstreamStatus [][]int `json:"upstream_status"`
-	}
+	return nil
 }
 
 // skipReason says why a case can't be replayed over picking and deciding alone; empty: it can.
@@ -69,61 +76,159 @@ func (v *vector) skipReason() string {
 		return "checks the reading of a configuration"
 	case v.Workers > 1 && !v.Deterministic:
 		return "two workers without a common zone: their order is not deterministic"
-	case v.Name == "pnu_http09_answer":
-		return "an answer without a status line never reaches the core: the engine refuses HTTP/0.9"
+	case v.Defect != "" && !v.ours:
+		return "records a defect, and nothing says what is right instead: " + v.Defect
+	case !v.Deterministic && !v.counted() && randomRules[v.Name] == nil:
+		return "the recorded order is one of many, and no rule for it is known"
 	}
-	for _, s := range v.Steps {
-		if s.Reload {
-			return "records that nginx loses its state on a reload; here state is carried over on purpose"
+	for i := range v.Upstreams {
+		if name := v.Upstreams[i].unknownVariable(); name != "" {
+			return "uses $" + name + ", which is beyond this package"
 		}
 	}
 	return ""
 }
 
-func loadVectors(t *testing.T) map[string][]vector {
-	t.Helper()
-	files, err := filepath.Glob("testdata/0*.json")
-	if err != nil || len(files) != 3 {
-		t.Fatalf("vector files: %v, %v", files, err)
-	}
-	themes := map[string][]vector{}
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
+func (v *vector) counted() bool {
+	for _, s := range v.Steps {
+		if s.Expect.Counts != nil {
+			return true
 		}
-		var vs []vector
-		if err := json.Unmarshal(raw, &vs); err != nil {
-			t.Fatalf("%s: %v", f, err)
-		}
-		themes[strings.TrimSuffix(filepath.Base(f), ".json")] = vs
 	}
-	return themes
+	return false
 }
 
-func (u *vectorUpstream) group(t *testing.T, clock balance.Clock) *balance.Group {
+func loadVectors(t *testing.T) []*vector {
 	t.Helper()
+	ours := map[string]map[string]json.RawMessage{}
+	readJSON(t, filepath.Join(vectorsDir(), "ours.json"), &ours)
+	var all []*vector
+	for _, theme := range themes {
+		files, err := filepath.Glob(filepath.Join(vectorsDir(), theme+"_*.json"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("files of theme %s in %s: %v, %v", theme, vectorsDir(), files, err)
+		}
+		var list []*vector
+		readJSON(t, files[0], &list)
+		for _, v := range list {
+			v.theme = theme
+			v.replace(t, ours[theme+"/"+v.Name])
+		}
+		all = append(all, list...)
+	}
+	return all
+}
+
+// readJSON reads a file; one that is not there leaves the value as it is.
+func readJSON(t *testing.T, file string, into any) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		return
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// replace puts what we do instead, by the step's number from 1, over what was recorded.
+func (v *vector) replace(t *testing.T, ours map[string]json.RawMessage) {
+	t.Helper()
+	for number, fields := range ours {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > len(v.Steps) {
+			t.Fatalf("ours.json: %s/%s has no step %q", v.theme, v.Name, number)
+		}
+		if err := json.Unmarshal(fields, &v.Steps[n-1].Expect); err != nil {
+			t.Fatalf("ours.json: %s/%s: %v", v.theme, v.Name, err)
+		}
+		v.ours = true
+	}
+}
+
+// spec is the upstream as this package takes it.
+func (u *vectorUpstream) spec(t *testing.T, v *vector) balance.Spec {
+	t.Helper()
+	spec := balance.Spec{Method: u.method(t), Sticky: u.stickySpec(t)}
 	ordinals := map[balance.Key]int{}
-	var servers []balance.Server
 	for _, s := range u.Servers {
-		key := balance.Key{Backup: s.Backup, ID: s.Name, Addr: s.Name}
-		key.Ordinal = ordinals[key]
-		ordinals[balance.Key{Backup: s.Backup, ID: s.Name, Addr: s.Name}]++
-		b := balance.Server{Key: key, Addr: s.Name, Weight: s.Weight, MaxConns: s.MaxConns, MaxFails: 1,
-			FailTimeout: 10 * time.Second, Down: s.Down, Drain: s.Drain}
+		text := v.Addresses[s.Name]
+		key := balance.Key{Backup: s.Backup, ID: s.Name, Addr: resolved(text)}
+		equals := key
+		key.Ordinal = ordinals[equals]
+		ordinals[equals]++
+		b := balance.Server{Key: key, Addr: key.Addr, Weight: s.Weight, MaxConns: s.MaxConns, MaxFails: 1,
+			FailTimeout: 10 * time.Second, Down: s.Down, Drain: s.Drain, Text: text, Route: s.Route}
 		if s.MaxFails != nil {
 			b.MaxFails = *s.MaxFails
 		}
 		if s.FailTimeout != nil {
 			b.FailTimeout = time.Duration(*s.FailTimeout) * time.Second
 		}
-		servers = append(servers, b)
+		spec.Servers = append(spec.Servers, b)
 	}
-	g, err := balance.NewGroup(u.Name, clock, servers, nil)
-	if err != nil {
-		t.Fatal(err)
+	return spec
+}
+
+// resolved is the address that nginx prints for a server's text.
+func resolved(text string) string {
+	text = strings.Replace(text, "localhost", "127.0.0.1", 1)
+	if !strings.Contains(text, ":") {
+		text += ":80"
 	}
-	return g
+	return text
+}
+
+func (u *vectorUpstream) method(t *testing.T) balance.MethodSpec {
+	t.Helper()
+	spec := balance.MethodSpec{Name: u.Method}
+	args := u.MethodArgs
+	switch u.Method {
+	case "round_robin":
+		spec.Name = ""
+	case "hash":
+		args = args[1:]
+	}
+	for _, arg := range args {
+		switch arg {
+		case "consistent":
+			spec.Consistent = true
+		case "two":
+			spec.Two = true
+		case "least_conn":
+			spec.LeastConn = true
+		case "last_byte":
+			spec.LastByte = true
+		case "inflight":
+			spec.Inflight = true
+		case "header":
+		default:
+			t.Fatalf("%s %s", u.Method, arg)
+		}
+	}
+	return spec
+}
+
+func (u *vectorUpstream) stickySpec(t *testing.T) balance.StickySpec {
+	t.Helper()
+	words := u.sticky()
+	if words == nil {
+		return balance.StickySpec{}
+	}
+	spec := balance.StickySpec{Kind: words[0], OnHeader: words[len(words)-1] == "header"}
+	for _, w := range words[1:] {
+		if text, ok := strings.CutPrefix(w, "timeout="); ok {
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec.Timeout = d
+		}
+	}
+	return spec
 }
 
 var (
@@ -144,32 +249,7 @@ func (v *vector) locations(t *testing.T) []location {
 	t.Helper()
 	var out []location
 	for _, m := range locationRE.FindAllStringSubmatch(v.ServerConf, -1) {
-		l := location{path: m[1], policy: forward.Policy{Next: forward.OnError | forward.OnTimeout}}
-		l.upstream = passRE.FindStringSubmatch(m[2])[1]
-		if n := nextRE.FindStringSubmatch(m[2]); n != nil {
-			l.policy.Next = 0
-			for _, word := range strings.Fields(n[1]) {
-				c, ok := forward.ParseClass(word)
-				switch {
-				case ok:
-					l.policy.Next |= c
-				case word == "non_idempotent":
-					l.policy.NonIdempotent = true
-				case word != "off":
-					t.Fatalf("proxy_next_upstream %s", word)
-				}
-			}
-		}
-		if n := triesRE.FindStringSubmatch(m[2]); n != nil {
-			l.policy.Tries, _ = strconv.Atoi(n[1])
-		}
-		if n := withinRE.FindStringSubmatch(m[2]); n != nil {
-			d, err := time.ParseDuration(n[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.policy.Within = d
-		}
+		l := location{path: m[1], upstream: passRE.FindStringSubmatch(m[2])[1], policy: policyOf(t, m[2])}
 		out = append(out, l)
 	}
 	if len(out) == 0 {
@@ -178,44 +258,32 @@ func (v *vector) locations(t *testing.T) []location {
 	return out
 }
 
-func (s *vectorStep) requests() []struct{ method, path string } {
-	var out []struct{ method, path string }
-	add := func(m, p string) { out = append(out, struct{ method, path string }{m, p}) }
-	switch {
-	case s.Request == nil:
-	case s.Each != nil:
-		for _, val := range s.Each.Values {
-			switch s.Each.Field {
-			case "method":
-				add(val, s.Request.Path)
-			case "path":
-				add(s.Request.Method, val)
-			default:
-				panic("each " + s.Each.Field)
+func policyOf(t *testing.T, block string) forward.Policy {
+	t.Helper()
+	p := forward.Policy{Next: forward.OnError | forward.OnTimeout}
+	if n := nextRE.FindStringSubmatch(block); n != nil {
+		p.Next = 0
+		for _, word := range strings.Fields(n[1]) {
+			c, ok := forward.ParseClass(word)
+			switch {
+			case ok:
+				p.Next |= c
+			case word == "non_idempotent":
+				p.NonIdempotent = true
+			case word != "off":
+				t.Fatalf("proxy_next_upstream %s", word)
 			}
 		}
-	case len(s.Open) > 0:
-		for range s.Open {
-			add(s.Request.Method, s.Request.Path)
+	}
+	if n := triesRE.FindStringSubmatch(block); n != nil {
+		p.Tries, _ = strconv.Atoi(n[1])
+	}
+	if n := withinRE.FindStringSubmatch(block); n != nil {
+		d, err := time.ParseDuration(n[1])
+		if err != nil {
+			t.Fatal(err)
 		}
-	default:
-		for range max(s.Repeat, 1) {
-			add(s.Request.Method, s.Request.Path)
-		}
+		p.Within = d
 	}
-	return out
-}
-
-func (s *vectorStep) wantStatus(i int) string {
-	if s.Expect.StatusAll != nil {
-		return strconv.Itoa(*s.Expect.StatusAll)
-	}
-	return fmt.Sprint(s.Expect.Status[i])
-}
-
-func (s *vectorStep) wantUpstreamStatus(i int) []int {
-	if s.Expect.UpstreamStatus == nil {
-		return []int{200}
-	}
-	return s.Expect.UpstreamStatus[i]
+	return p
 }
