@@ -19,15 +19,21 @@ type client struct {
 	rc     *http.ResponseController
 	body   *replay // the request's; nil: none
 	last   bool    // no other request is taken from this connection
+	old    bool    // it speaks HTTP/1.0
 
 	left    int64 // of the declared length; negative: unknown
 	headed  bool  // an answer was begun
 	aborted bool
 	taken   bool // the connection became a tunnel
 	change  []forward.Field
+	bare    *tunnel // an answer without a head is written to it
 }
 
+// Inform tells clients of HTTP/1.0 nothing: they would take it for the answer.
 func (c *client) Inform(status int, fields []forward.Field) error {
+	if c.old {
+		return nil
+	}
 	h := c.w.Header()
 	addFields(h, fields)
 	c.stamp()
@@ -38,9 +44,12 @@ func (c *client) Inform(status int, fields []forward.Field) error {
 
 func (c *client) Head(status int, fields []forward.Field, length int64) error {
 	c.stamp()
-	if status == http.StatusSwitchingProtocols {
+	switch status {
+	case http.StatusSwitchingProtocols:
 		c.change = fields
 		return nil
+	case forward.Headless:
+		return c.strip()
 	}
 	h := c.w.Header()
 	addFields(h, fields)
@@ -62,6 +71,10 @@ func (c *client) Head(status int, fields []forward.Field, length int64) error {
 }
 
 func (c *client) Write(b []byte) error {
+	if c.bare != nil {
+		_, err := c.bare.Write(b)
+		return err
+	}
 	c.stamp()
 	n, err := c.w.Write(b)
 	if err != nil {
@@ -76,6 +89,9 @@ func (c *client) Write(b []byte) error {
 }
 
 func (c *client) End(trailer []forward.Field) error {
+	if c.bare != nil {
+		return c.bare.Close()
+	}
 	c.stamp()
 	h := c.w.Header()
 	clear(h) // net/http would send the head's values of announced names once more
@@ -85,7 +101,12 @@ func (c *client) End(trailer []forward.Field) error {
 	return nil
 }
 
-func (c *client) Abort() { c.aborted = true }
+func (c *client) Abort() {
+	c.aborted = true
+	if c.bare != nil {
+		_ = c.bare.Close()
+	}
+}
 
 // rest is how long what remains of a body is read after the answer, so that the client gets to see that before its
 // connection is reset.
@@ -94,6 +115,9 @@ const rest = time.Second
 // settle is done with the client's connection however the handler ended, and before net/http is: that reads what
 // remains of the body first, for as long as the client likes.
 func (c *client) settle() {
+	if c.bare != nil {
+		_ = c.bare.Close()
+	}
 	if c.body == nil || c.taken {
 		return
 	}
@@ -115,30 +139,50 @@ func (c *client) Tunnel() (io.ReadWriteCloser, error) {
 	if c.body != nil {
 		return nil, errBodyFirst
 	}
+	t, w, err := c.take()
+	if err != nil {
+		return nil, err
+	}
+	_ = t.SetDeadline(time.Now().Add(c.server.settings.ClientSend))
+	if err := writeChange(w, c.change); err != nil {
+		_ = t.Close()
+		return nil, err
+	}
+	_ = t.SetWriteDeadline(time.Time{})
+	return t, nil
+}
+
+// take gets the client's connection out of net/http's hands.
+func (c *client) take() (*tunnel, *bufio.Writer, error) {
 	raw, buffered, err := c.rc.Hijack()
 	if err != nil {
-		return nil, fmt.Errorf("take over the client's connection: %w", err)
+		return nil, nil, fmt.Errorf("take over the client's connection: %w", err)
 	}
 	c.taken = true
 	t := &tunnel{Conn: raw, in: buffered.Reader, idle: c.server.settings.TunnelIdle, server: c.server}
 	if err := c.server.enter(t); err != nil {
+		c.server.tally.active.Add(-1)
 		_ = raw.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	_ = raw.SetDeadline(time.Now().Add(c.server.settings.ClientSend))
-	if err := writeChange(buffered.Writer, c.change); err != nil {
-		_ = t.Close()
-		return nil, err
+	return t, buffered.Writer, nil
+}
+
+// strip begins an answer that has no head and ends with the connection.
+func (c *client) strip() error {
+	if c.body != nil {
+		c.body.finish()
 	}
-	_ = raw.SetWriteDeadline(time.Time{})
-	return t, nil
+	t, _, err := c.take()
+	c.headed, c.bare = true, t
+	return err
 }
 
 func writeChange(w *bufio.Writer, fields []forward.Field) error {
 	_, _ = w.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
-	for _, f := range fields {
-		_, _ = fmt.Fprintf(w, "%s: %s\r\n", f.Name, f.Value)
-	}
+	h := http.Header{}
+	addFields(h, fields)
+	_ = h.Write(w) // as net/http writes other heads: without bad names, and with spaces for line breaks
 	_, _ = w.WriteString("\r\n")
 	return w.Flush()
 }

@@ -1,7 +1,9 @@
 package nethttp
 
 import (
+	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/upstrand/upstrand/proxy/forward"
@@ -17,23 +19,14 @@ func fieldsOf(h http.Header) []forward.Field {
 			out = append(out, forward.Field{Name: []byte(name), Value: []byte(v)})
 		}
 	}
+	// The client's order is lost; this one is at least always the same.
+	slices.SortStableFunc(out, func(a, b forward.Field) int { return bytes.Compare(a.Name, b.Name) })
 	return out
 }
 
 func addFields(h http.Header, fields []forward.Field) {
 	for _, f := range fields {
 		h.Add(string(f.Name), string(f.Value))
-	}
-}
-
-// hideIdempotency keeps net/http from repeating a request because of these fields, which it knows by their canonical
-// names only: whether to repeat is decided above. On the wire the case of a name means nothing.
-func hideIdempotency(h http.Header) {
-	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
-		if values, has := h[name]; has {
-			delete(h, name)
-			h[strings.ToLower(name)] = values
-		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package nethttp
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -18,16 +20,23 @@ func (s *Server) request(r *http.Request, rc *http.ResponseController) (*forward
 		Target:    []byte(originForm(r.RequestURI)),
 		Fields:    append(fieldsOf(r.Header), announced(r.Trailer)...),
 		Length:    r.ContentLength,
-		Remote:    remote(r.RemoteAddr),
 		Secure:    r.TLS != nil,
-		Invalid:   invalid(r),
+		Proto:     "HTTP/1.1",
+		Local:     local(r.Context()),
+	}
+	if !r.ProtoAtLeast(1, 1) {
+		req.Proto = "HTTP/1.0"
+	}
+	req.Remote, req.RemotePort = remote(r.RemoteAddr)
+	if req.Refuse, req.Invalid = s.tooLong(r); req.Invalid == "" {
+		req.Invalid = invalid(r)
 	}
 	if r.ContentLength == 0 {
 		return req, nil
 	}
 	// An answer may begin before the body has ended; without this net/http would read the rest of it first.
 	_ = rc.EnableFullDuplex()
-	body := &replay{r: r, rc: rc, idle: s.settings.ClientBody, limit: s.settings.Replay}
+	body := &replay{r: r, rc: rc, idle: s.settings.ClientBody, limit: s.settings.Replay, dir: s.settings.Folder}
 	req.Body = body
 	return req, body
 }
@@ -111,10 +120,45 @@ func originForm(target string) string {
 	return "/"
 }
 
-func remote(addr string) netip.Addr {
+func remote(addr string) (netip.Addr, uint16) {
 	ap, err := netip.ParseAddrPort(addr)
 	if err != nil {
-		return netip.Addr{}
+		return netip.Addr{}, 0
 	}
-	return ap.Addr().Unmap().WithZone("")
+	return ap.Addr().Unmap().WithZone(""), ap.Port()
+}
+
+// local is the address that a connection was made to.
+func local(ctx context.Context) netip.AddrPort {
+	tcp, ok := ctx.Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	ap := tcp.AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())
+}
+
+// tooLong says what of a head is longer than it may be, and with which status that is answered.
+func (s *Server) tooLong(r *http.Request) (status int, why string) {
+	line, lines := s.settings.ClientLine, s.settings.ClientLines
+	if line <= 0 && lines <= 0 {
+		return 0, ""
+	}
+	first := len(r.Method) + len(r.RequestURI) + len(" ") + len(" HTTP/1.1\r\n")
+	if line > 0 && first > line {
+		return http.StatusRequestURITooLong, "the request's first line is too long"
+	}
+	total := first
+	for name, values := range r.Header {
+		for _, v := range values {
+			field := len(name) + len(": ") + len(v) + len("\r\n")
+			if total += field; line > 0 && field > line {
+				return http.StatusBadRequest, "a header field is too long"
+			}
+		}
+	}
+	if lines > 0 && total > lines {
+		return http.StatusBadRequest, "the header is too long"
+	}
+	return 0, ""
 }

@@ -16,6 +16,7 @@ type Server struct {
 	settings Settings
 	handler  forward.Handler
 	http     *http.Server
+	tally    tally
 
 	mu      sync.Mutex
 	tunnels map[*tunnel]struct{}
@@ -34,10 +35,13 @@ func NewServer(s Settings, h forward.Handler, errors *log.Logger) *Server {
 		IdleTimeout:       srv.settings.ClientIdle,
 		MaxHeaderBytes:    srv.settings.ClientMax,
 		ErrorLog:          errors,
+		ConnContext:       srv.tally.enter,
+		ConnState:         srv.tally.state,
 		Protocols:         only1,
 		// OPTIONS * is for the backends of the host's root.
 		DisableGeneralOptionsHandler: true,
 	}
+	srv.http.SetKeepAlivesEnabled(srv.settings.ClientIdle > 0)
 	return srv
 }
 
@@ -112,6 +116,7 @@ func (s *Server) leave(t *tunnel) {
 		return
 	}
 	delete(s.tunnels, t)
+	s.tally.active.Add(-1)
 	if s.closing {
 		s.closeIdle()
 	}
@@ -119,12 +124,21 @@ func (s *Server) leave(t *tunnel) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c := &client{server: s, w: w, rc: http.NewResponseController(w)}
+	s.tally.requests.Add(1)
+	s.tally.writing.Add(1)
+	defer s.tally.writing.Add(-1)
 	c.stamp() // also for a 100 that net/http writes by itself
 	req, body := s.request(r, c.rc)
 	c.body = body
-	// net/http drops a Content-Length beside Transfer-Encoding without a word, so that every chunked request may be one
-	// that somebody before us ended elsewhere: what follows it is never taken for a request.
-	c.last = req.Length < 0 || req.Invalid != ""
+	c.old = !r.ProtoAtLeast(1, 1)
+	// Without a word net/http drops a Content-Length beside Transfer-Encoding, and Transfer-Encoding in HTTP/1.0. So every
+	// chunked request, and every one of HTTP/1.0, may be one that somebody before us ended elsewhere: what follows it is
+	// never taken for a request.
+	c.last = req.Length < 0 || c.old || req.Invalid != ""
+	if v := visitOf(r.Context()); v != nil {
+		c.last = s.spent(v) || c.last
+		req.Connection, req.Served = v.number, v.requests.Load()
+	}
 	defer c.settle()
 	s.handler.Handle(r.Context(), req, c)
 	if !c.taken && (c.aborted || !c.headed) { // without a head net/http would make up a 200

@@ -17,7 +17,8 @@ var (
 )
 
 // replay is a request's body. Its first bytes are held as the client sends them, so that another attempt can send them
-// again; beyond the limit they are let go and the body can be sent once only.
+// again; beyond the limit they are let go and the body can be sent once only, unless the whole of it was taken in before,
+// or more is to be kept.
 //
 // Reads from the client are made by a goroutine of their own: an attempt that is over stops waiting for a slow client
 // at once, and what arrives after all is there for the next.
@@ -25,21 +26,27 @@ type replay struct {
 	r     *http.Request
 	rc    *http.ResponseController
 	idle  time.Duration // for the client to send something
-	limit int
+	limit int           // bytes held in memory
+	dir   string        // for what Hold does not hold in memory; empty: the system's
 
 	mu    sync.Mutex
 	held  []byte        // what was read and can still be asked for
-	at    int           // of the next byte in held
+	file  *spill        // what comes after held; nil: nothing does
+	at    int64         // of the next byte in held and file
+	taken int64         // bytes that the client sent
+	most  int64         // and may send; 0: no limit
+	kept  int64         // bytes that may be held in all, also in file; 0: only in memory, below 0: as many as there is room for
 	over  bool          // bytes before held are lost
-	end   error         // of the client's side, after held
+	end   error         // of the client's side, after held and file
 	ready chan struct{} // closed when the read that is going on ends; nil: none is
 }
 
 // Read is forward.Source's.
-func (s *replay) Read(p []byte) (int, error) { return s.read(p, nil) }
+func (s *replay) Read(p []byte) (int, error) { return s.ReadUntil(p, nil) }
 
-// read waits for bytes until stop is closed.
-func (s *replay) read(p []byte, stop <-chan struct{}) (int, error) {
+// ReadUntil waits for bytes until stop is closed. A reader that was stopped takes nothing away from the one that follows
+// a Rewind.
+func (s *replay) ReadUntil(p []byte, stop <-chan struct{}) (int, error) {
 	for {
 		n, wait, err := s.next(p, stop)
 		if wait == nil {
@@ -53,8 +60,7 @@ func (s *replay) read(p []byte, stop <-chan struct{}) (int, error) {
 	}
 }
 
-// next gives what is at hand, or what to wait for. A reader that was stopped gets nothing, so that it takes nothing
-// away from the one that follows a Rewind.
+// next gives what is at hand, or what to wait for.
 func (s *replay) next(p []byte, stop <-chan struct{}) (n int, wait chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,10 +69,8 @@ func (s *replay) next(p []byte, stop <-chan struct{}) (n int, wait chan struct{}
 		return 0, nil, errClosed
 	default:
 	}
-	if s.at < len(s.held) {
-		n = copy(p, s.held[s.at:])
-		s.at += n
-		if s.at == len(s.held) {
+	if s.at < s.size() {
+		if n, err = s.copy(p); err == nil && s.at == s.size() {
 			err = s.end
 		}
 		return n, nil, err
@@ -81,24 +85,47 @@ func (s *replay) next(p []byte, stop <-chan struct{}) (n int, wait chan struct{}
 	return 0, s.ready, nil
 }
 
+// size is the bytes that can be asked for. The mutex is held.
+func (s *replay) size() int64 { return int64(len(s.held)) + s.file.size() }
+
+func (s *replay) copy(p []byte) (n int, err error) {
+	if inMemory := int64(len(s.held)); s.at < inMemory {
+		n = copy(p, s.held[s.at:])
+	} else {
+		n, err = s.file.read(p, s.at-inMemory)
+	}
+	s.at += int64(n)
+	return n, err
+}
+
 var chunks = sync.Pool{New: func() any { return new([16 << 10]byte) }}
 
 func (s *replay) fill(done chan struct{}) {
 	chunk := chunks.Get().(*[16 << 10]byte)
 	defer chunks.Put(chunk)
-	_ = s.rc.SetReadDeadline(time.Now().Add(s.idle))
-	n, err := readBody(s.r.Body, chunk[:])
+	n, err := s.fromClient(chunk[:])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over || len(s.held)+n > s.limit {
-		s.over = true
-		s.held = append(s.held[:0], s.held[s.at:]...)
-		s.at = 0
+	n, err = s.count(n, err)
+	if lost := s.store(chunk[:n]); lost != nil {
+		err = lost
 	}
-	s.held = append(s.held, chunk[:n]...)
 	s.end = err
 	s.ready = nil
 	close(done)
+}
+
+func (s *replay) fromClient(p []byte) (int, error) {
+	_ = s.rc.SetReadDeadline(time.Now().Add(s.idle))
+	return readBody(s.r.Body, p)
+}
+
+// count adds what came, and turns what is too much of it away. The mutex is held.
+func (s *replay) count(n int, err error) (int, error) {
+	if s.taken += int64(n); s.most > 0 && s.taken > s.most {
+		return 0, fmt.Errorf("%w: more than %d bytes", forward.ErrTooLarge, s.most)
+	}
+	return n, err
 }
 
 // readBody turns a panic of net/http, which it has for reads that it believes impossible, into an error: nothing else
@@ -118,6 +145,9 @@ func (s *replay) whole() bool {
 	defer s.mu.Unlock()
 	return errors.Is(s.end, io.EOF)
 }
+
+// Whole tells that all of the body is at hand, so that no Read waits.
+func (s *replay) Whole() bool { return s.whole() }
 
 // Trailer is what the client sent after the body.
 func (s *replay) Trailer() []forward.Field { return fieldsOf(s.r.Trailer) }
@@ -140,8 +170,8 @@ func (s *replay) Rewindable() bool {
 	return !s.over
 }
 
-// finish ends a read from the client that nobody waits for any more. The client's connection can't be used for another
-// request then.
+// finish ends a read from the client that nobody waits for any more, and lets go of what was taken in. The client's
+// connection can't be used for another request when a read was ended.
 func (s *replay) finish() {
 	s.mu.Lock()
 	ready := s.ready
@@ -150,60 +180,8 @@ func (s *replay) finish() {
 		_ = s.rc.SetReadDeadline(time.Now())
 		<-ready
 	}
-}
-
-// gate is what one attempt sees of the body. net/http may read on after it has given an attempt up, and waits for that
-// read before it tells the failure; behind a closed gate there is nothing.
-type gate struct {
-	src     forward.Source
-	trailer http.Header // of the outgoing request, filled at the end of the body
-
-	once sync.Once
-	stop chan struct{}
-	mu   sync.Mutex
-	err  error // of the source
-}
-
-func newGate(src forward.Source, trailer http.Header) *gate {
-	return &gate{src: src, trailer: trailer, stop: make(chan struct{})}
-}
-
-func (g *gate) Read(p []byte) (n int, err error) {
-	if s, ok := g.src.(*replay); ok {
-		n, err = s.read(p, g.stop)
-	} else {
-		n, err = g.src.Read(p)
-	}
-	switch {
-	case err == nil || errors.Is(err, errClosed):
-	case errors.Is(err, io.EOF):
-		g.fillTrailer()
-	default:
-		g.mu.Lock()
-		g.err = err
-		g.mu.Unlock()
-	}
-	return n, err
-}
-
-func (g *gate) fillTrailer() {
-	for _, f := range g.src.Trailer() {
-		name := http.CanonicalHeaderKey(string(f.Name))
-		if _, announced := g.trailer[name]; announced {
-			g.trailer[name] = append(g.trailer[name], string(f.Value))
-		}
-	}
-}
-
-// Close is net/http's, the attempt's, and the connection's when it breaks.
-func (g *gate) Close() error {
-	g.once.Do(func() { close(g.stop) })
-	return nil
-}
-
-// failed is the error that the client's side gave, if any.
-func (g *gate) failed() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.file.close()
+	s.file, s.over = nil, true
 }

@@ -1,0 +1,158 @@
+package http1
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// conn is a connection to a peer. It is known to its pool while it is open, and it can tell whether the peer's host took
+// in anything of the request that it carries. But for Close it is used by one attempt at a time: one goroutine reads, and
+// one writes.
+type conn struct {
+	pool   *Pool
+	via    via
+	socket net.Conn        // below TLS
+	raw    syscall.RawConn // of the socket; nil: there is none
+	stream net.Conn        // what requests are written to
+	direct bool            // stream is the socket and raw can be used for both directions
+	born   time.Time
+
+	requests int       // begun on it
+	deadline time.Time // for reading, as it was set last
+	step     step
+
+	older, newer *conn // of the shelf; guarded by its mutex, as idleSince
+	idleSince    time.Time
+
+	base    uint64 // bytes that the peer's host has acknowledged when it has all but the present request
+	based   bool   // base is known
+	written uint64 // since base
+
+	// How reads and writes ended. Those of the writer are looked at when it is done.
+	readEnded, readReset, writeReset bool
+
+	mu     sync.Mutex
+	closed bool
+	final  uint64 // bytes acknowledged when it was closed
+	known  bool   // final was read
+}
+
+func newConn(socket net.Conn, p *Pool, v via) *conn {
+	c := &conn{pool: p, via: v, socket: socket, stream: socket, born: time.Now()}
+	if sc, ok := socket.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			c.raw = raw
+		}
+	}
+	_, c.direct = socket.(*net.TCPConn)
+	c.direct = c.direct && c.raw != nil && waitFirst
+	c.base, c.based = c.acknowledged()
+	c.step.run = c.step.callback
+	return c
+}
+
+// begin is called before a request is written. On a connection that was used before, what was written then has been
+// acknowledged since it was answered, or it counts as nothing of this request all the same.
+func (c *conn) begin() {
+	c.requests++
+	c.readEnded, c.readReset, c.writeReset = false, false, false
+	if c.via.secure { // more goes over the socket than is written here
+		if c.requests > 1 {
+			c.base, c.based = c.acknowledged()
+		}
+		return
+	}
+	c.base += c.written
+	c.written = 0
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.stream.Read(b)
+	c.noteRead(err)
+	return n, err
+}
+
+// noteRead remembers how the peer's side ended.
+func (c *conn) noteRead(err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.ECONNRESET):
+		c.readReset = true
+	case errors.Is(err, io.EOF):
+		c.readEnded = true
+	}
+}
+
+// Write writes all of b. The peer must take some of it within limit, again and again; over TLS, where a write that was
+// broken off can't be gone on with, all of it.
+func (c *conn) Write(b []byte, limit time.Duration) (n int, err error) {
+	for {
+		_ = c.socket.SetWriteDeadline(time.Now().Add(limit))
+		took, err := c.stream.Write(b[n:])
+		n += took
+		c.noteWrite(took, err)
+		if took <= 0 || n == len(b) || c.via.secure || !timedOut(err) {
+			return n, err
+		}
+	}
+}
+
+// noteWrite remembers a reset. EPIPE is none: the kernel gives it when the peer had closed its side in order before.
+func (c *conn) noteWrite(n int, err error) {
+	c.written += uint64(max(n, 0))
+	if errors.Is(err, syscall.ECONNRESET) {
+		c.writeReset = true
+	}
+}
+
+// Close may be called by anybody, and more than once; only the first waits for the end of it.
+func (c *conn) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	c.final, c.known = c.acknowledged()
+	stream := c.stream
+	c.mu.Unlock()
+	c.pool.forget(c)
+	return stream.Close() // TLS may take a while to say goodbye
+}
+
+// unread reports whether it is proven that nothing of the present request was taken in by the peer's host, and closes the
+// connection. The proof is an orderly close (a FIN, which acknowledges all that came before it) that acknowledged
+// nothing of it. A reset is none, nor is silence: an application may read, act and die before its host acknowledges
+// anything, and what a reset acknowledges is not counted by the kernel. Nobody reads or writes any more.
+func (c *conn) unread() bool {
+	_ = c.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.readEnded && !c.readReset && !c.writeReset && c.based && c.known && c.final <= c.base
+}
+
+func (c *conn) acknowledged() (uint64, bool) {
+	if c.raw == nil {
+		return 0, false
+	}
+	return bytesAcknowledged(c.raw)
+}
+
+// quiet reports whether nothing is left of what TLS took off the socket, where spoke would not see it. Nobody reads.
+func (c *conn) quiet() bool {
+	if !c.via.secure {
+		return true
+	}
+	c.deadline = longAgo
+	_ = c.socket.SetReadDeadline(longAgo)
+	var b [1]byte
+	n, err := c.stream.Read(b[:])
+	return n == 0 && timedOut(err)
+}
+
+// spoke reports whether the peer closed the unused connection, or said something on it.
+func (c *conn) spoke() bool { return c.raw != nil && readable(c.raw) }

@@ -1,0 +1,45 @@
+package http1
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/upstrand/upstrand/proxy/forward"
+)
+
+// connect takes a kept connection or opens one.
+func (a *attempt) connect() error {
+	if a.ctx.Err() != nil {
+		return a.fail(forward.OnError, context.Cause(a.ctx))
+	}
+	if a.peer.Gone() || a.pool.gone.Load() {
+		return a.fail(forward.PeerGone, errGone)
+	}
+	v := a.opener.wire.via(a.peer.Scheme(), a.opener.tls)
+	if !a.fresh {
+		if c := a.pool.shelf.take(a.pool, v); c != nil {
+			return a.have(c, true, 0)
+		}
+	}
+	began := time.Now()
+	c, err := a.pool.dial(a.ctx, v, a.opener.wire.Connect)
+	switch {
+	case err == nil:
+		return a.have(c, false, time.Since(began))
+	case errors.Is(err, errGone):
+		return a.fail(forward.PeerGone, err)
+	}
+	return a.lost(err)
+}
+
+// have looks once more whether the peer is still there: to have the connection may have taken a while.
+func (a *attempt) have(c *conn, kept bool, took time.Duration) error {
+	if a.peer.Gone() || a.pool.gone.Load() {
+		_ = c.Close()
+		return a.fail(forward.PeerGone, errGone)
+	}
+	a.conn = c
+	a.progress.Connected, a.progress.Kept, a.progress.Connect = true, kept, took
+	return nil
+}

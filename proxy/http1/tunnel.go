@@ -1,0 +1,47 @@
+package http1
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/upstrand/upstrand/proxy/forward"
+)
+
+var errNoTunnel = errors.New("there is no connection to take over")
+
+// Tunnel is forward.Backend's. How long it may be silent is for the client's side to limit.
+func (a *attempt) Tunnel() (io.ReadWriteCloser, error) {
+	if !a.tunnel || a.conn == nil || a.failed != nil {
+		return nil, &forward.Error{Class: forward.OnError, Err: errNoTunnel}
+	}
+	a.stopWaiting()
+	return &tunnel{conn: a.conn, early: a.buf[a.r:a.w], send: a.opener.wire.Send}, nil
+}
+
+// stopWaiting leaves the connection without a deadline. The client's end still ends it.
+func (a *attempt) stopWaiting() {
+	if a.wait.stop == nil && a.ctx.Done() != nil {
+		a.watch()
+	}
+	a.conn.readBy(time.Time{}, 0)
+}
+
+// tunnel is a peer's connection after 101.
+type tunnel struct {
+	conn  *conn
+	early []byte // came with the head
+	send  time.Duration
+}
+
+func (t *tunnel) Read(p []byte) (int, error) {
+	if len(t.early) > 0 {
+		n := copy(p, t.early)
+		t.early = t.early[n:]
+		return n, nil
+	}
+	return t.conn.stream.Read(p)
+}
+
+func (t *tunnel) Write(p []byte) (int, error) { return t.conn.Write(p, t.send) }
+func (t *tunnel) Close() error                { return t.conn.Close() }

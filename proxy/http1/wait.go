@@ -1,0 +1,146 @@
+package http1
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/upstrand/upstrand/proxy/forward"
+)
+
+// patience is how long an answer is waited for before it is worth the effort to learn of the client's end. It bounds how
+// late that is noticed.
+const patience = 20 * time.Millisecond
+
+// waiting is how an attempt waits for its peer: by the connection's deadline. While a sender runs it is guarded by the
+// attempt's mutex.
+type waiting struct {
+	limit   time.Duration // for the next bytes; 0: none
+	from    time.Time     // when the wait began
+	slice   bool          // the deadline is only patience's
+	sending bool          // a sender runs and there is no final head: its limits hold
+	stop    func() bool   // ends looking for the client's end; nil: nobody looks
+}
+
+// arm sets the deadline for the next read.
+func (a *attempt) arm(limit time.Duration) {
+	if a.sender != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.broken {
+			return
+		}
+	}
+	a.wait.limit, a.wait.from = limit, time.Now()
+	a.setDeadline()
+}
+
+func (a *attempt) setDeadline() {
+	w := &a.wait
+	limit := w.limit
+	if w.sending {
+		limit = 0
+	}
+	w.slice = w.stop == nil && a.ctx.Done() != nil && (limit == 0 || limit > patience)
+	switch {
+	case w.slice:
+		a.conn.readBy(w.from.Add(patience), patience)
+	case limit == 0:
+		a.conn.readBy(time.Time{}, 0)
+	default:
+		a.conn.readBy(w.from.Add(limit), min(limit/16, time.Second))
+	}
+}
+
+// readBy sets the deadline for reading, up to slack later than asked: one that was set before may do.
+func (c *conn) readBy(t time.Time, slack time.Duration) {
+	if !t.IsZero() && !c.deadline.Before(t) && c.deadline.Sub(t) <= slack {
+		return
+	}
+	if !t.IsZero() {
+		t = t.Add(slack)
+	}
+	c.deadline = t
+	_ = c.socket.SetReadDeadline(t)
+}
+
+// patient tells whether a read that failed is to be tried again: the deadline was only patience's. From now on the end
+// of the client ends the connection.
+func (a *attempt) patient(err error) bool {
+	if !timedOut(err) {
+		return false
+	}
+	if a.sender != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.broken {
+			return false
+		}
+	}
+	if !a.wait.slice {
+		return false
+	}
+	a.watch()
+	a.setDeadline()
+	return true
+}
+
+func (a *attempt) watch() {
+	c := a.conn
+	a.wait.stop = context.AfterFunc(a.ctx, func() { _ = c.Close() })
+}
+
+// unwatch tells whether the connection is safe from the client's end.
+func (w *waiting) unwatch() bool {
+	stop := w.stop
+	w.stop = nil
+	return stop == nil || stop()
+}
+
+// sent is called by the sender when it is done.
+func (a *attempt) sent(s *sender) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := &a.wait
+	if s.failure != nil {
+		a.broken = true
+		s.conn.deadline = longAgo
+		_ = s.conn.socket.SetReadDeadline(longAgo)
+		return
+	}
+	if !w.sending {
+		return
+	}
+	w.sending, w.from = false, time.Now()
+	if !w.slice {
+		a.setDeadline()
+	}
+}
+
+// lost says in nginx's words what an error of the connection means.
+func (a *attempt) lost(err error) error {
+	if s := a.sender; s != nil {
+		a.mu.Lock()
+		broken := a.broken
+		a.mu.Unlock()
+		if broken {
+			return a.fail(s.failure.Class, s.failure.Err)
+		}
+	}
+	if timedOut(err) {
+		return a.fail(forward.OnTimeout, err)
+	}
+	return a.fail(forward.OnError, err)
+}
+
+func (a *attempt) fail(class forward.Class, err error) error {
+	a.failed = &forward.Error{Class: class, Err: err}
+	return a.failed
+}
+
+func timedOut(err error) bool {
+	var t interface{ Timeout() bool }
+	return err != nil && errors.As(err, &t) && t.Timeout()
+}
+
+var longAgo = time.Unix(1, 0)

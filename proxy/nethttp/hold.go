@@ -1,0 +1,166 @@
+package nethttp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync/atomic"
+
+	"github.com/upstrand/upstrand/proxy/forward"
+)
+
+// Limit is forward.Limiter's.
+func (s *replay) Limit(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = bytes
+}
+
+// Hold is forward.Holder's: what does not fit into memory goes to a file that has no name. It is called before anything
+// reads the body, by one goroutine; after it no Read waits for the client.
+func (s *replay) Hold(limit int64) (int64, error) {
+	s.mu.Lock()
+	if limit > 0 {
+		s.most = limit
+	}
+	most, end := s.most, s.end
+	s.mu.Unlock()
+	if end == nil && most > 0 && s.r.ContentLength > most {
+		return 0, fmt.Errorf("%w: %d bytes, and %d are allowed", forward.ErrTooLarge, s.r.ContentLength, most)
+	}
+	chunk := chunks.Get().(*[16 << 10]byte)
+	defer chunks.Put(chunk)
+	for end == nil {
+		n, err := s.fromClient(chunk[:])
+		s.mu.Lock()
+		n, err = s.count(n, err)
+		if keepErr := s.keep(chunk[:n]); keepErr != nil {
+			err = keepErr
+		}
+		s.end, end = err, err
+		s.mu.Unlock()
+	}
+	if !errors.Is(end, io.EOF) {
+		return 0, end
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken, nil
+}
+
+// Keep is forward.Keeper's: beyond memory in a file that has no name, as long as not too much is kept by all requests
+// together.
+func (s *replay) Keep(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept = bytes; bytes == 0 {
+		s.kept = -1
+	}
+}
+
+// store takes in what the client sent, and lets all before go when there is no room. The mutex is held.
+func (s *replay) store(b []byte) error {
+	fits := s.file == nil && len(s.held)+len(b) <= s.limit
+	switch {
+	case !s.over && (fits || s.room(len(b)) && s.keep(b) == nil):
+		if fits {
+			s.held = append(s.held, b...)
+		}
+		return nil
+	case s.file != nil && s.at < s.size(): // there was a Rewind during the read: somebody needs what is held
+		return s.keep(b)
+	}
+	s.over = true
+	if s.file != nil { // everything in it was read
+		s.file.close()
+		s.file, s.held, s.at = nil, s.held[:0], 0
+	}
+	s.held = append(append(s.held[:0], s.held[s.at:]...), b...)
+	s.at = 0
+	return nil
+}
+
+// room tells whether n more bytes may be kept in a file.
+func (s *replay) room(n int) bool {
+	return s.kept < 0 || s.kept > 0 && s.size()+int64(n) <= s.kept
+}
+
+// mostSpilled is how many bytes of bodies are in files at most, of all requests of the process.
+var mostSpilled = int64(4 << 30)
+
+var errNoRoom = errors.New("too much is held of all requests together")
+
+// spilled is the bytes in files now.
+var spilled atomic.Int64
+
+// keep puts bytes behind those that are held. The mutex is held.
+func (s *replay) keep(b []byte) error {
+	if s.file == nil && len(s.held)+len(b) <= s.limit {
+		s.held = append(s.held, b...)
+		return nil
+	}
+	if s.file == nil {
+		f, err := newSpill(s.dir)
+		if err != nil {
+			return err
+		}
+		s.file = f
+	}
+	return s.file.write(b)
+}
+
+// spill is a file without a name.
+type spill struct {
+	f      *os.File
+	length int64
+}
+
+func newSpill(dir string) (*spill, error) {
+	f, err := os.CreateTemp(dir, "upstrand-body-")
+	if err != nil {
+		return nil, fmt.Errorf("hold the request's body: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("hold the request's body: %w", err)
+	}
+	return &spill{f: f}, nil
+}
+
+func (f *spill) size() int64 {
+	if f == nil {
+		return 0
+	}
+	return f.length
+}
+
+func (f *spill) write(b []byte) error {
+	n := int64(len(b))
+	var err error = &fs.PathError{Op: "write", Path: f.f.Name(), Err: errNoRoom}
+	if spilled.Add(n) <= mostSpilled {
+		_, err = f.f.WriteAt(b, f.length)
+	}
+	if err != nil { // what it wrote of b counts for nothing
+		spilled.Add(-n)
+		return fmt.Errorf("hold the request's body: %w", err)
+	}
+	f.length += n
+	return nil
+}
+
+func (f *spill) read(p []byte, at int64) (int, error) {
+	n, err := f.f.ReadAt(p[:min(int64(len(p)), f.length-at)], at)
+	if n > 0 {
+		return n, nil
+	}
+	return 0, err
+}
+
+func (f *spill) close() {
+	if f != nil {
+		_ = f.f.Close()
+		spilled.Add(-f.length)
+	}
+}
