@@ -2,8 +2,10 @@ package forward
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/netip"
+	"time"
 
 	"github.com/upstrand/upstrand/proxy/balance"
 )
@@ -21,9 +23,18 @@ type Request struct {
 	Body      Source // nil without a body
 	Remote    netip.Addr
 	Secure    bool // came over TLS
+
+	// What follows is known of a client's request only.
+	RemotePort uint16
+	Local      netip.AddrPort // where it was taken
+	Proto      string         // HTTP/1.0 or HTTP/1.1
+	Connection uint64         // number of the client's connection; 0: unknown
+	Served     int64          // requests on it, with this one; 0: unknown
+
 	// Invalid says why it is no proper request all the same, for the client to read; such a one is answered with 400 and
 	// goes nowhere. Empty: it is one.
 	Invalid string
+	Refuse  int // the status for Invalid; 0: 400
 }
 
 // Source is a stream of body bytes. It belongs to one reader at a time.
@@ -38,6 +49,33 @@ type Source interface {
 	// Rewindable tells whether Rewind would succeed now.
 	Rewindable() bool
 }
+
+// Holder is a Source that can take the whole body in before any of it is sent.
+type Holder interface {
+	// Hold reads the body to its end and keeps it; it gives the length in bytes. Above limit bytes (0: no limit) it fails with
+	// ErrTooLarge.
+	Hold(limit int64) (int64, error)
+}
+
+// Keeper is a Source that can hold more of what it reads than it does by itself, so that the body can be sent again.
+type Keeper interface {
+	// Keep has so many bytes of the body held as they are read, as far as there is room; what is longer is held no more and can
+	// be sent once only. It is called before anything reads the body. 0: as much as there is room for.
+	Keep(bytes int64)
+}
+
+// Limiter is a Source whose size can be limited.
+type Limiter interface {
+	// Limit makes reads beyond so many bytes of body fail with ErrTooLarge.
+	Limit(bytes int64)
+}
+
+// ErrTooLarge is wrapped by errors about a request's body that is larger than it may be.
+var ErrTooLarge = errors.New("the request's body is too large")
+
+// Headless is the status of an answer without a head, as HTTP/0.9 had it: all that comes is body, and as such it goes to
+// the client.
+const Headless = 9
 
 // Client is the side that waits for the answer. Its methods are called from one goroutine. An error means that the
 // client is gone.
@@ -70,14 +108,22 @@ type Backend interface {
 	// Tunnel is the raw connection after a head with 101.
 	Tunnel() (io.ReadWriteCloser, error)
 	// Close ends the attempt: afterwards nothing reads the request's body any more. The connection is kept when the answer
-	// was read to its end, else it is closed. It may be called twice.
+	// was read to its end, or what is left of it, 64 KB at most, is already there; else it is closed. It may be called twice.
 	Close()
 }
 
+// Releaser is a Backend whose memory can be used again. Nothing that came of it, its fields among them, may be touched
+// after Release, which is called once, after the last Close.
+type Releaser interface{ Release() }
+
 // Progress is how far an attempt came. What is not known to be otherwise counts as sent and read.
 type Progress struct {
-	Sent   bool // bytes of the request left us; a refused connect sent nothing
-	Unread bool // proven: it went over a kept connection that the peer had already closed and nothing of it was taken
+	Connected bool          // there was a connection
+	Connect   time.Duration // how long it took to have it; 0 for a kept one
+	Kept      bool          // it went over a kept connection
+	Out, In   int64         // bytes that this attempt sent and received on the wire, 0 when unknown
+	Sent      bool          // bytes of the request left us; a refused connect sent nothing
+	Unread    bool          // proven: it went over a kept connection that the peer had already closed and nothing of it was taken
 }
 
 // Opener is the engine's side that reaches peers.

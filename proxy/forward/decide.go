@@ -16,7 +16,7 @@ const (
 	Cut                    // the answer was begun: cut the connection so that the client sees it
 	SamePeer               // once more over a fresh connection: the peer never read the request
 	NextPeer               // another attempt in the same upstream
-	NextStop               // another attempt in the next upstream of the walk
+	NextStop               // another stop of the walk: Walk's decision, not Decide's
 	Fail                   // answer with Status
 )
 
@@ -34,8 +34,8 @@ type Attempt struct {
 	Started    bool          // something of the answer went to the client
 	Replayable bool          // the request can be sent again: it has no body, or all of it that was read is held
 	Redone     bool          // this attempt is already the second over a fresh connection
+	Uncounted  int           // attempts before that cost no try: a kept connection ended, or the peer was gone
 	Tries      int           // left in this upstream, this attempt included
-	More       bool          // the walk has another upstream
 	Elapsed    time.Duration // since the first attempt began
 	NoBudget   bool          // the retry budget is spent
 }
@@ -63,7 +63,7 @@ func Decide(a Attempt, p *Policy) Decision {
 		return Decision{Action: Cut, Result: balance.Succeeded}
 	case a.Class == 0:
 		return Decision{Action: Deliver, Result: balance.Succeeded}
-	case a.Class == PeerGone && a.Replayable:
+	case a.Class == PeerGone && a.Replayable && a.Uncounted < maxUncounted:
 		return Decision{Action: NextPeer, Result: balance.Undone}
 	case a.Class == PeerGone:
 		return Decision{Action: Fail, Result: balance.Undone, Status: 502}
@@ -71,6 +71,8 @@ func Decide(a Attempt, p *Policy) Decision {
 		return Decision{Action: Fail, Result: balance.Undone, Status: 400}
 	case failure && a.Sent.Unread && a.Replayable && !a.Redone:
 		return Decision{Action: SamePeer, Result: balance.Undone}
+	case a.Class == OnError && a.Sent.Kept && a.Sent.In == 0 && a.Uncounted < maxUncounted:
+		return decideStale(a, p)
 	case failure:
 		return decideFailure(a, p)
 	}
@@ -79,18 +81,26 @@ func Decide(a Attempt, p *Policy) Decision {
 
 // decideFailure is for errors, timeouts and invalid answers: failed attempts, listed or not.
 func decideFailure(a Attempt, p *Policy) Decision {
-	d := Decision{Action: Fail, Result: balance.Broken, Status: 502}
-	if a.Class == OnTimeout {
-		d.Status = 504
-	}
+	d := Decision{Action: Fail, Result: balance.Broken, Status: statusOf(a.Class)}
 	switch {
 	case !repeatable(a, p):
 	case a.Tries > 1:
 		d.Action, d.Status = NextPeer, 0
-	case a.More:
-		d.Action, d.Status = NextStop, 0
 	}
 	return d
+}
+
+// maxUncounted bounds the attempts of one request that cost no try.
+const maxUncounted = 64
+
+// decideStale is for a kept connection that ended without a byte of an answer, where it is not sure whether the request
+// was read: most likely the peer had closed it as idle. That is no failure of the peer's and costs no try, but what must
+// not happen twice is not repeated.
+func decideStale(a Attempt, p *Policy) Decision {
+	if repeatable(a, p) {
+		return Decision{Action: NextPeer, Result: balance.Undone}
+	}
+	return Decision{Action: Fail, Result: balance.Undone, Status: 502}
 }
 
 // decideStatus is for answers with a listed status. The last try passes the answer on, as a success.

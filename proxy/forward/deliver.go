@@ -34,7 +34,7 @@ func (x *Exchange) readHead(b Backend, last bool, a *answer) error {
 		if err != nil {
 			return err
 		}
-		if status >= 200 || status == http.StatusSwitchingProtocols {
+		if status >= 200 || status == http.StatusSwitchingProtocols || status == Headless {
 			a.status, a.fields = status, fields
 			return nil
 		}
@@ -52,30 +52,35 @@ func (x *Exchange) readHead(b Backend, last bool, a *answer) error {
 
 // deliver passes the answer on and ends the attempt at the last byte read.
 func (x *Exchange) deliver(b Backend, pass *balance.Pass, a *answer) {
+	fields, ok := x.head(pass, a)
+	if !ok {
+		x.intercept(b, pass, a)
+		return
+	}
+	x.out.Answered = true
 	for _, i := range a.held {
 		if x.Client.Inform(i.status, i.fields) != nil {
-			x.lost(pass)
+			x.lost(b, pass)
 			return
 		}
 	}
 	if a.status == http.StatusSwitchingProtocols {
-		x.tunnel(b, pass, a)
+		x.tunnel(b, pass, a, fields)
 		return
 	}
 	x.out.Status = a.status
-	fields := endToEnd(make([]Field, 0, len(a.fields)), a.fields)
 	if x.bodiless(a.status) {
-		pass.End(balance.Succeeded)
-		if x.Client.Head(a.status, fields, lengthOf(fields)) != nil || x.Client.End(nil) != nil {
+		x.succeed(b, pass)
+		if x.Client.Head(a.status, fields, lengthOf(a.fields)) != nil || x.Client.End(nil) != nil {
 			x.out.Cause = "client_gone"
 		}
 		return
 	}
-	if x.Client.Head(a.status, fields, lengthOf(fields)) != nil {
-		x.lost(pass)
+	if x.Client.Head(a.status, fields, lengthOf(a.fields)) != nil {
+		x.lost(b, pass)
 		return
 	}
-	x.copyBody(b.Body(), pass, optionsOf(a.fields))
+	x.copyBody(b, pass, a.fields)
 }
 
 func (x *Exchange) bodiless(status int) bool {
@@ -83,8 +88,9 @@ func (x *Exchange) bodiless(status int) bool {
 }
 
 // lost ends an attempt whose client went away: that proves nothing of the peer.
-func (x *Exchange) lost(pass *balance.Pass) {
+func (x *Exchange) lost(b Backend, pass *balance.Pass) {
 	x.out.Cause = "client_gone"
+	x.endTry(b, 0)
 	pass.End(balance.Undone)
 	x.Client.Abort()
 }
@@ -95,17 +101,21 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // copyBody passes the body on as it comes. The attempt ends before the write that completes the answer: else the
 // client's next request could still see it open.
-func (x *Exchange) copyBody(body Source, pass *balance.Pass, head options) {
+func (x *Exchange) copyBody(b Backend, pass *balance.Pass, head []Field) {
 	buf := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buf)
+	body, try := b.Body(), x.last()
 	for {
 		n, err := body.Read(buf[:])
+		if try != nil {
+			try.Length += int64(n)
+		}
 		if err != nil {
-			pass.End(balance.Succeeded)
+			x.succeed(b, pass)
 		}
 		if n > 0 {
 			if x.Client.Write(buf[:n]) != nil {
-				x.lost(pass)
+				x.lost(b, pass)
 				return
 			}
 			x.out.Bytes += int64(n)
@@ -114,7 +124,7 @@ func (x *Exchange) copyBody(body Source, pass *balance.Pass, head options) {
 			continue
 		}
 		if errors.Is(err, io.EOF) {
-			if x.Client.End(trailers(body.Trailer(), head.pass)) != nil {
+			if x.Client.End(x.trailer(body.Trailer(), head)) != nil {
 				x.out.Cause = "client_gone"
 			}
 			return
@@ -125,41 +135,55 @@ func (x *Exchange) copyBody(body Source, pass *balance.Pass, head options) {
 	}
 }
 
+func (x *Exchange) trailer(fields, head []Field) []Field {
+	switch {
+	case x.Hooks != nil:
+		return x.Hooks.Trailer(fields)
+	case len(fields) == 0:
+		return nil
+	}
+	return trailers(fields, optionsOf(head).pass)
+}
+
 var errUnasked = errors.New("the backend changed protocols without being asked")
 
 // tunnel passes bytes both ways after 101 until either side ends. The attempt is open as long as the tunnel.
-func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer) {
+func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer, fields []Field) {
 	proto := upgradeOf(a.fields)
 	if proto == nil || !hasToken(upgradeOf(x.Request.Fields), proto) {
-		x.out.Err = &Error{Class: OnInvalidHeader, Err: errUnasked}
-		pass.End(balance.Broken)
-		x.last = OnInvalidHeader
-		x.fail(http.StatusBadGateway)
+		x.noTunnel(b, pass, OnInvalidHeader, &Error{Class: OnInvalidHeader, Err: errUnasked})
 		return
 	}
 	back, err := b.Tunnel()
 	if err != nil {
-		x.out.Err = err
-		pass.End(balance.Broken)
-		x.last = OnError
-		x.fail(http.StatusBadGateway)
+		x.noTunnel(b, pass, OnError, err)
 		return
 	}
 	defer back.Close()
-	fields := endToEnd(make([]Field, 0, len(a.fields)+2), a.fields)
-	fields = append(fields, Field{nameConnection, nameUpgrade}, Field{nameUpgrade, proto})
+	fields = append(fields[:len(fields):len(fields)], Field{nameConnection, nameUpgrade}, Field{nameUpgrade, proto})
 	if x.Client.Head(a.status, fields, 0) != nil {
-		x.lost(pass)
+		x.lost(b, pass)
 		return
 	}
 	front, err := x.Client.Tunnel()
 	if err != nil {
-		x.lost(pass)
+		x.lost(b, pass)
 		return
 	}
 	x.out.Status = a.status
 	x.out.Bytes = splice(front, back)
-	pass.End(balance.Succeeded)
+	if try := x.last(); try != nil {
+		try.Length = x.out.Bytes
+	}
+	x.succeed(b, pass)
+}
+
+// noTunnel answers in place of a change of protocols that can't be.
+func (x *Exchange) noTunnel(b Backend, pass *balance.Pass, class Class, err error) {
+	x.out.Answered, x.out.Err, x.cause = false, err, class
+	x.endTry(b, http.StatusBadGateway)
+	pass.End(balance.Broken)
+	x.fail(http.StatusBadGateway)
 }
 
 // splice copies both ways until one side ends, then closes both. It returns the bytes that went to the front.

@@ -14,28 +14,38 @@ type Exchange struct {
 	Name    string   // what the route leads to, for answers of our own
 	Request *Request // as it goes to backends
 	Client  Client
-	Stops   []*balance.Group // the walk: upstreams in the order in which they are tried
+	Group   *balance.Group // the upstream; not looked at when there is a Walk
+	Walk    Walk           // through an upstrand; nil: there is none
 	Policy  *Policy
 	Budget  *Budget // nil: no limit
 	Opener  Opener
 	Clock   balance.Clock
-	// Renew gives the stops of the same route in the routing table of now; nil when that is still the one the request
-	// began with, or when the route is gone. It is asked when the walk found nobody left.
-	Renew func() []*balance.Group
+	// EachStop: Policy.Within counts from the first attempt of each stop, as in nginx; else from that of the request.
+	EachStop bool
+	// Renew gives the upstream or the walk of the same route in the routing table of now; false when that is still the one
+	// it was asked for last, or the request began with, or when the route is gone. It is asked when nobody was left. Nil: there is no other table.
+	Renew func() (*balance.Group, Walk, bool)
 	// RetryAfter is told to clients when there is no peer at all.
 	RetryAfter time.Duration
+	Hooks      Hooks  // nil: the exchange makes its own answers
+	Trail      *Trail // gets the tries appended; nil: nobody asks
 
-	at      int   // index in Stops
-	first   int64 // when the first attempt began, 0 before
-	held    bool  // a slot of Budget
-	renewed bool
-	last    Class          // of the last failed attempt
-	none    balance.Reason // the most telling of why a stop gave nobody
-	out     Outcome
+	group     *balance.Group // of the stop that is going on
+	first     int64          // when the first attempt began, 0 before
+	held      bool           // a slot of Budget
+	renewed   int
+	uncounted int            // attempts that cost no try, in this stop
+	sent      bool           // something of the request left us in the last attempt of this stop
+	settled   bool           // Walk was told what this stop came to
+	cause     Class          // of the last failed attempt
+	final     Releaser       // the last attempt, whose memory is still in use
+	none      balance.Reason // the most telling of why a stop gave nobody
+	out       Outcome
 }
 
 // Outcome is what became of a request, for metrics and the access log.
 type Outcome struct {
+	Answered bool          // the client has its answer, or is gone
 	Status   int           // answer's status; 0: none was given
 	Bytes    int64         // of the answer's body
 	Upstream string        // last one tried
@@ -45,6 +55,8 @@ type Outcome struct {
 	NoPeer   bool           // the walk met nobody to send to
 	Reason   balance.Reason // the most telling of why nobody could be given, when the last pick found none
 	Err      error          // of the last attempt, nil when it answered
+	// Intercepted: a backend answered with Status, and Hooks kept it back.
+	Intercepted bool
 }
 
 // Retries is the number of attempts beyond the first.
@@ -54,48 +66,45 @@ func (o *Outcome) Retries() int { return max(o.Attempts-1, 0) }
 func (x *Exchange) Run(ctx context.Context) Outcome {
 	x.Budget.Request()
 	defer x.giveBack()
-	for {
-		for x.at < len(x.Stops) {
-			group := x.Stops[x.at]
-			x.at++
-			if x.through(ctx, group) {
-				return x.out
-			}
-		}
-		if !x.renew() {
-			break
-		}
+	for !x.through(ctx, x.enterStop()) {
 	}
-	x.nobody()
 	return x.out
 }
+
+// maxRenewed bounds how often one request goes on in a newer table.
+const maxRenewed = 8
 
 // renew lets a request go on in the table of now when its own had nobody left to give: all that it knew may have been
 // replaced since it began.
 func (x *Exchange) renew() bool {
-	if x.renewed || x.Renew == nil {
+	if x.renewed == maxRenewed || x.Renew == nil {
 		return false
 	}
-	stops := x.Renew()
-	if stops == nil {
+	group, walk, ok := x.Renew()
+	if !ok {
 		return false
 	}
-	x.renewed = true
-	x.Stops, x.at, x.none = stops, 0, balance.Eligible
+	x.renewed++
+	x.Group, x.Walk, x.none = group, walk, balance.Eligible
 	return true
 }
 
-// through makes one complete pass through an upstream. It reports whether the client has its answer; if not, the walk
-// goes on.
+// through makes one complete pass through an upstream. It reports whether the client has its answer; if not, another
+// stop follows.
 func (x *Exchange) through(ctx context.Context, group *balance.Group) bool {
+	x.group = group
+	if group == nil {
+		return x.empty(ctx)
+	}
 	x.out.Upstream = group.Name()
-	pass := group.Begin(x.Policy.Tries)
+	pass := x.enter(group)
 	for {
 		peer, why := pass.Pick()
 		if peer == nil {
 			x.none = max(x.none, why)
 			x.out.Reason = x.none
-			return false
+			x.beginTry(nil)
+			return x.empty(ctx)
 		}
 		x.out.Reason = balance.Eligible
 		switch d := x.attempt(ctx, &pass, peer); d.Action {
@@ -103,12 +112,33 @@ func (x *Exchange) through(ctx context.Context, group *balance.Group) bool {
 		case NextStop:
 			return false
 		case Fail:
-			x.fail(d.Status)
-			return true
+			return x.failed(ctx, d.Status)
 		default:
 			return true
 		}
 	}
+}
+
+// empty ends a stop that has nobody left to give. It reports whether the client has its answer.
+func (x *Exchange) empty(ctx context.Context) bool {
+	if x.unanswered(ctx, http.StatusBadGateway, true) || x.renew() {
+		return false
+	}
+	x.nobody()
+	return true
+}
+
+// failed ends a stop whose last attempt must not be followed by another one there.
+func (x *Exchange) failed(ctx context.Context, status int) bool {
+	switch {
+	case x.Walk == nil:
+	case x.cause == ClientBody || x.cause == BadRequest: // no upstream's doing
+		x.Walk.Leave(x.Clock())
+	case x.unanswered(ctx, status, false):
+		return false
+	}
+	x.fail(status)
+	return true
 }
 
 // attempt sends the request to one peer, twice at most: the second time when the first was provably never read. When it
@@ -119,6 +149,7 @@ func (x *Exchange) attempt(ctx context.Context, pass *balance.Pass, peer *balanc
 	}
 	x.out.Peer = peer
 	x.out.Attempts++
+	x.beginTry(peer)
 	for redone := false; ; redone = true {
 		d := x.once(ctx, pass, peer, redone)
 		if d.Action != SamePeer {
@@ -129,7 +160,7 @@ func (x *Exchange) attempt(ctx context.Context, pass *balance.Pass, peer *balanc
 
 func (x *Exchange) once(ctx context.Context, pass *balance.Pass, peer *balance.Peer, redone bool) Decision {
 	b := x.Opener.Open(ctx, peer, redone)
-	defer b.Close()
+	defer x.finish(b)
 	var (
 		a     answer
 		class Class
@@ -139,44 +170,108 @@ func (x *Exchange) once(ctx context.Context, pass *balance.Pass, peer *balance.P
 		err = x.readHead(b, pass.Tries() <= 1 && !x.more(), &a)
 	}
 	if err == nil {
+		x.headTry(b, a.status)
 		class = OfStatus(a.status) & x.Policy.Next
 	} else {
 		class = classOf(err)
 	}
 	x.out.Err = err
+	sent := b.Sent()
+	x.sent = x.sent || sent.Sent && !sent.Unread
 	d := x.decide(ctx, b, pass, Attempt{
-		Class: class, Method: x.Request.Method, Sent: b.Sent(), ClientGone: ctx.Err() != nil,
+		Class: class, Method: x.Request.Method, Sent: sent, ClientGone: ctx.Err() != nil,
 		Replayable: x.Request.Body == nil || x.Request.Body.Rewindable(),
-		Redone:     redone, Tries: pass.Tries(), More: x.more(), Elapsed: time.Duration(x.Clock() - x.first),
+		Redone:     redone, Uncounted: x.uncounted, Tries: pass.Tries(), Elapsed: time.Duration(x.Clock() - x.first),
 	})
 	d = x.rewind(b, d)
+	if d.Action == Deliver {
+		d = x.answered(ctx, b, &a, d)
+	}
 	switch d.Action {
 	case Deliver:
 		x.giveBack() // the answer is there; how long its body takes is no matter of retries
 		x.deliver(b, pass, &a)
+	case NextStop:
+		x.passOver(b, pass, &a)
 	case SamePeer:
 	case Drop:
-		x.out.Cause = "client_gone"
+		if x.Walk != nil {
+			x.Walk.Leave(x.Clock())
+		}
+		x.out.Answered, x.out.Cause = true, "client_gone"
+		x.endTry(b, 0)
 		pass.End(d.Result)
 		x.Client.Abort()
 	default:
-		x.last = class
-		if class == PeerGone {
-			x.out.Attempts--
-		}
-		pass.End(d.Result)
+		x.leave(b, pass, class, &d)
 	}
 	return d
+}
+
+// finish closes an attempt. With Hooks the last one keeps its memory: somebody may still ask for fields of the answer.
+func (x *Exchange) finish(b Backend) {
+	b.Close()
+	x.Release()
+	x.final, _ = b.(Releaser)
+	if x.Hooks == nil {
+		x.Release()
+	}
+}
+
+// Release gives back the memory of the last attempt. It is called when nothing that Hooks were shown is needed any more;
+// without Hooks there is no need to.
+func (x *Exchange) Release() {
+	if x.final != nil {
+		x.final.Release()
+		x.final = nil
+	}
+}
+
+// Take hands the last attempt's memory over to be released by whoever took it; nil: there is none.
+func (x *Exchange) Take() Releaser {
+	r := x.final
+	x.final = nil
+	return r
+}
+
+// leave ends an attempt whose answer, if there is one, does not go to the client.
+func (x *Exchange) leave(b Backend, pass *balance.Pass, class Class, d *Decision) {
+	x.cause = class
+	switch {
+	case class == PeerGone:
+		x.out.Attempts--
+		x.dropTry()
+	case class&failures != 0:
+		x.endTry(b, statusOf(class))
+	default:
+		x.endTry(b, 0)
+	}
+	if d.Result == balance.Undone {
+		x.uncounted++
+	}
+	if errors.Is(x.out.Err, ErrTooLarge) {
+		d.Status = http.StatusRequestEntityTooLarge
+	}
+	pass.End(d.Result)
+}
+
+// statusOf is what a failed attempt counts as where statuses are listed.
+func statusOf(class Class) int {
+	if class == OnTimeout {
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
 }
 
 // decide asks Decide, and the budget when that wants another try. A failed attempt ends before, since the budget may
 // have to be waited for.
 func (x *Exchange) decide(ctx context.Context, b Backend, pass *balance.Pass, a Attempt) Decision {
 	d := Decide(a, x.Policy)
-	if a.Class == PeerGone || d.Action != NextPeer && d.Action != NextStop {
+	if a.Class == PeerGone || d.Action != NextPeer {
 		return d
 	}
 	if a.Class&failures != 0 {
+		x.endTry(b, statusOf(a.Class))
 		pass.End(d.Result)
 		b.Close()
 	}
@@ -190,7 +285,7 @@ func (x *Exchange) decide(ctx context.Context, b Backend, pass *balance.Pass, a 
 
 // rewind makes the request's body ready for the attempt that follows.
 func (x *Exchange) rewind(b Backend, d Decision) Decision {
-	if x.Request.Body == nil || d.Action != SamePeer && d.Action != NextPeer && d.Action != NextStop {
+	if x.Request.Body == nil || d.Action != SamePeer && d.Action != NextPeer {
 		return d
 	}
 	b.Close()
@@ -215,9 +310,6 @@ func (x *Exchange) giveBack() {
 		x.Budget.Release()
 	}
 }
-
-// more reports whether the walk has another upstream.
-func (x *Exchange) more() bool { return x.at < len(x.Stops) }
 
 func classOf(err error) Class {
 	var e *Error

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/upstrand"
 )
 
 // stage is an opener and a client whose story is told in one line: what was sent where, and what the client got.
@@ -23,6 +24,15 @@ type stage struct {
 	body   *heldBody
 	wait   chan struct{} // bodies of the play "block" end with it
 	all    []*balance.Group
+
+	tick     func(time.Duration) // moves the clock; nil: time stands still
+	released int
+}
+
+func (s *stage) pass(d time.Duration) {
+	if s.tick != nil {
+		s.tick(d)
+	}
 }
 
 // open is the number of open attempts.
@@ -88,8 +98,12 @@ func (b *scene) Send(r *Request) error {
 		return &Error{PeerGone, errScene}
 	}
 	b.stage.tell("%s%s", b.peer, body)
+	b.stage.pass(time.Millisecond)
+	if b.play == "ended once" {
+		delete(b.stage.plays, b.peer)
+	}
 	switch {
-	case b.play == "refuse", b.play == "close", b.play == "stale" && !b.fresh:
+	case b.play == "refuse", b.play == "close", b.play == "ended", b.play == "ended once", b.play == "stale" && !b.fresh:
 		return &Error{OnError, errScene}
 	}
 	return nil
@@ -106,13 +120,17 @@ func (b *scene) Head() (int, []Field, error) {
 		}
 		return 0, nil, &Error{OnError, errScene}
 	}
+	b.stage.pass(10 * time.Millisecond)
 	return 200, nil, nil
 }
 
 func (b *scene) Sent() Progress {
-	return Progress{Sent: b.play != "refuse", Unread: b.play == "stale" && !b.fresh}
+	return Progress{Sent: b.play != "refuse", Unread: b.play == "stale" && !b.fresh, Kept: strings.HasPrefix(b.play, "ended"),
+		Connected: b.play != "refuse", Connect: 500 * time.Microsecond, Out: 7}
 }
+func (b *scene) Release() { b.stage.released++ }
 func (b *scene) Body() Source {
+	b.stage.pass(100 * time.Millisecond)
 	if b.play == "block" {
 		<-b.stage.wait
 	}
@@ -156,13 +174,27 @@ func groups(t *testing.T, lines ...string) []*balance.Group {
 			id, drain := strings.CutPrefix(id, "~")
 			servers = append(servers, balance.Server{Key: balance.Key{ID: id}, MaxFails: 1, FailTimeout: 10 * time.Second, Drain: drain})
 		}
-		g, err := balance.NewGroup(name, func() int64 { return 1_800_000_000e9 }, servers, nil)
+		g, err := balance.NewGroup(name, balance.Env{Clock: func() int64 { return 1_800_000_000e9 }}, balance.Spec{Servers: servers})
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, g)
 	}
 	return out
+}
+
+// walkOf leads through upstreams as a derived upstrand does; a single one is no upstrand.
+func walkOf(t *testing.T, all []*balance.Group, method string) Walk {
+	t.Helper()
+	next, _, _ := upstrand.ParseStatuses([]string{"error", "timeout"})
+	spec := upstrand.Spec{PerRequest: true, SentIsFinal: true, Next: next, Timeout: DerivedPolicy().Within}
+	for _, g := range all {
+		spec.Members = append(spec.Members, upstrand.Member{Name: g.Name(), Group: g})
+	}
+	state := upstrand.NewState("strand", upstrand.Env{})
+	state.Swap(spec)
+	w := state.Begin(upstrand.Ask{Method: []byte(method)}, 1_800_000_000e9)
+	return &w
 }
 
 func TestExchange(t *testing.T) {
@@ -223,12 +255,12 @@ func TestExchange(t *testing.T) {
 			}
 			clock := func() int64 { return 1_800_000_000e9 }
 			s.all = groups(t, tc.stops...)
-			x := &Exchange{Name: "u", Request: r, Client: s, Opener: s, Policy: &policy, Clock: clock, Stops: s.all, RetryAfter: 7 * time.Second}
+			x := &Exchange{Name: "u", Request: r, Client: s, Opener: s, Policy: &policy, Clock: clock, Walk: walkOf(t, s.all, tc.method), RetryAfter: 7 * time.Second}
 			if tc.budget {
 				x.Budget = NewBudget(clock, 0, 0, time.Microsecond)
 			}
 			if tc.renew != "" {
-				x.Renew = func() []*balance.Group { return groups(t, tc.renew) }
+				x.Renew = func() (*balance.Group, Walk, bool) { return groups(t, tc.renew)[0], nil, true }
 			}
 			out := x.Run(t.Context())
 			if got := strings.Join(s.story, ", "); got != tc.want {
@@ -250,7 +282,7 @@ func retrying(t *testing.T, b *Budget, plays map[string]string) (*Exchange, *sta
 	policy := DerivedPolicy()
 	s := &stage{plays: plays, fresh: map[string]int{}, wait: make(chan struct{}), all: groups(t, "u: a b")}
 	return &Exchange{Name: "u", Request: &Request{Method: []byte("GET")}, Client: s, Opener: s, Policy: &policy,
-		Clock: func() int64 { return 1_800_000_000e9 }, Stops: s.all, Budget: b}, s
+		Clock: func() int64 { return 1_800_000_000e9 }, Walk: walkOf(t, s.all, ""), Budget: b}, s
 }
 
 // TestBudgetIsFreeOnceAnswered: a retry whose answer takes for ever keeps no other one waiting.

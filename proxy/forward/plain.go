@@ -39,19 +39,33 @@ func RetryAfter(d time.Duration) Field {
 
 // fail answers for an attempt that nobody may repeat.
 func (x *Exchange) fail(status int) {
-	x.out.Status, x.out.Cause = status, x.last.String()
+	x.out.Status, x.out.Cause = status, x.cause.String()
+	if x.Hooks != nil {
+		return
+	}
+	x.out.Answered = true
 	x.out.Bytes = Plain(x.Client, x.Request, status, fmt.Sprintf("%d %s: %s after %s",
-		status, x.Name, describe(x.last), tries(x.out.Attempts)))
+		status, x.Name, describe(x.cause), tries(x.out.Attempts)))
 }
 
-// nobody answers when the walk found no peer: 503 when it met none at all, 502 when the last try had nobody to go to.
+// nobody answers when the walk found no peer: 503 when it met none at all, 502 when the last try had nobody to go to. For
+// Hooks both are nginx's 502.
 func (x *Exchange) nobody() {
 	if x.out.Attempts > 0 {
 		x.out.Status, x.out.Cause = http.StatusBadGateway, "no_live"
+		if x.Hooks != nil {
+			return
+		}
+		x.out.Answered = true
 		x.out.Bytes = Plain(x.Client, x.Request, http.StatusBadGateway, fmt.Sprintf("502 %s: %s after %s, no other instance to try",
-			x.Name, describe(x.last), tries(x.out.Attempts)))
+			x.Name, describe(x.cause), tries(x.out.Attempts)))
 		return
 	}
+	if x.Hooks != nil {
+		x.out.Status, x.out.Cause, x.out.NoPeer = http.StatusBadGateway, "no_peer", true
+		return
+	}
+	x.out.Answered = true
 	x.out.Status, x.out.Cause, x.out.NoPeer = http.StatusServiceUnavailable, "no_peer", true
 	x.out.Bytes = Plain(x.Client, x.Request, http.StatusServiceUnavailable,
 		fmt.Sprintf("503 %s: %s", x.Name, whyNone(x.out.Reason)), RetryAfter(x.RetryAfter))

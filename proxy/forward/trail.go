@@ -1,0 +1,96 @@
+package forward
+
+import (
+	"time"
+
+	"github.com/upstrand/upstrand/proxy/balance"
+)
+
+// Unknown is a time of a Try that nobody knows: it never came to it.
+const Unknown = time.Duration(-1)
+
+// Try is one attempt as logs tell it.
+type Try struct {
+	Upstream string
+	Peer     *balance.Peer // nil: the upstream had nobody to give
+	Status   int           // of the answer; 502 or 504 when there was none; 0 when the client left before
+	Connect  time.Duration // until there was a connection; Unknown: there never was
+	Header   time.Duration // until the head of the answer; Unknown: none came
+	Response time.Duration // until the last byte of the answer, or the failure
+	Length   int64         // bytes of the answer's body
+	Out, In  int64         // bytes sent and received on the wire
+
+	began int64
+}
+
+// Trail is the tries of a request, in order. A Try without an upstream separates those of one internal redirect from
+// those of the next. It belongs to the goroutine of the request.
+type Trail []Try
+
+// Divide puts a separator behind the tries so far, if there are any.
+func (t *Trail) Divide() {
+	if len(*t) > 0 {
+		*t = append(*t, Try{})
+	}
+}
+
+// last is the try that is going on, nil when none is recorded.
+func (x *Exchange) last() *Try {
+	if x.Trail == nil || len(*x.Trail) == 0 {
+		return nil
+	}
+	return &(*x.Trail)[len(*x.Trail)-1]
+}
+
+func (x *Exchange) beginTry(peer *balance.Peer) {
+	if x.Trail == nil {
+		return
+	}
+	t := Try{Upstream: x.out.Upstream, Peer: peer, Connect: Unknown, Header: Unknown, Response: Unknown, began: x.Clock()}
+	if peer == nil {
+		t.Status, t.Response = 502, 0
+	}
+	*x.Trail = append(*x.Trail, t)
+}
+
+// dropTry forgets the try that is going on: it is as if it had not been.
+func (x *Exchange) dropTry() {
+	if x.Trail != nil {
+		*x.Trail = (*x.Trail)[:len(*x.Trail)-1]
+	}
+}
+
+// headTry notes that the head came.
+func (x *Exchange) headTry(b Backend, status int) {
+	t := x.last()
+	if t == nil {
+		return
+	}
+	t.Header = time.Duration(x.Clock() - t.began)
+	t.Status = status
+	if status == Headless {
+		t.Status = 200
+	}
+	if p := b.Sent(); p.Connected {
+		t.Connect = p.Connect
+	}
+}
+
+// endTry notes that the attempt is over; a status of 0 leaves what is known.
+func (x *Exchange) endTry(b Backend, status int) {
+	t := x.last()
+	if t == nil {
+		return
+	}
+	if t.Response == Unknown {
+		t.Response = time.Duration(x.Clock() - t.began)
+	}
+	p := b.Sent()
+	if p.Connected {
+		t.Connect = p.Connect
+	}
+	t.Out, t.In = p.Out, p.In
+	if status != 0 {
+		t.Status = status
+	}
+}
