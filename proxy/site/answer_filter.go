@@ -1,0 +1,188 @@
+package site
+
+import (
+	"compress/gzip"
+	"io"
+
+	"github.com/upstrand/upstrand/proxy/forward"
+)
+
+// sentState is the way of an answer to the client: every answer, whoever made it, goes through it. It is the client that
+// an exchange sees, and changes head and body as the configuration says on the way to the real one.
+type sentState struct {
+	r       *request
+	list    fieldList // the head as it went out
+	extra   fieldList // to be added to the next head
+	charset string    // of X-Accel-Charset
+	proxied bool      // the answer is a backend's
+	headed  bool
+	whole   bool  // the answer was completed
+	head    int64 // bytes of the head, about
+	bytes   int64 // of the body, as sent
+	squeeze *gzip.Writer
+}
+
+// begin readies the state for an answer of that request.
+func (s *sentState) begin(r *request) { s.r, s.proxied = r, false }
+
+func (s *sentState) reset() {
+	s.release()
+	*s = sentState{list: s.list[:0], extra: s.extra[:0]}
+}
+
+func (s *sentState) release() {
+	if s.squeeze != nil {
+		squeezers[s.r.conf.answer.gzip.level].Put(s.squeeze)
+		s.squeeze = nil
+	}
+}
+
+// Inform is forward.Client's. No informational answer of a backend goes on, as in nginx.
+func (s *sentState) Inform(int, []forward.Field) error { return nil }
+
+// Head is forward.Client's: nginx's header filters, in their order.
+func (s *sentState) Head(status int, fields []forward.Field, length int64) error {
+	r := s.r
+	s.headed = true
+	if status == 101 || status == forward.Headless {
+		r.status = status
+		s.list = append(s.list[:0], fields...)
+		s.countHead()
+		return r.client.Head(status, fields, length)
+	}
+	r.status = r.finalStatus(status)
+	if s.proxied && string(r.up.out.Method) == "HEAD" && string(r.in.Method) != "HEAD" {
+		length = -1 // proxy_method made it so: the length is of a body that is not there
+	}
+	s.list = s.list[:0]
+	if fieldList(fields).index("Server") < 0 {
+		s.list = append(s.list, forward.Field{Name: nameServer, Value: valueServer})
+	}
+	if fieldList(fields).index("Date") < 0 {
+		s.list = append(s.list, forward.Field{Name: nameDate, Value: dateOf(r.env.Now())})
+	}
+	s.list = append(s.list, fields...)
+	if !s.proxied { // values of ours may hold text of the client
+		for i := range s.list {
+			s.list[i].Value = singleLineBytes(s.list[i].Value)
+		}
+	}
+	s.addKept()
+	if length < 0 {
+		s.list.drop("Content-Length")
+	}
+	if r.status == 204 {
+		s.list.drop("Content-Type")
+		s.list.drop("Content-Length")
+		length = 0
+	}
+	r.expire(&s.list, r.status)
+	r.addHeaders(&s.list, r.status)
+	r.addCharset(&s.list)
+	if r.compresses(&s.list, r.status, length) {
+		if length = -1; !r.headOnly() {
+			s.squeeze = squeezer(r.conf.answer.gzip.level, (*gzipped)(s))
+		}
+	}
+	if length < 0 && r.conf.answer.unchunked && !r.headOnly() {
+		s.list.add("Transfer-Encoding", []byte("identity"))
+		s.list = append(s.list, forward.Field{Name: nameConnection, Value: valueClose})
+	}
+	if s.list.index("Connection") < 0 {
+		r.connection(&s.list, length)
+	}
+	s.countHead()
+	return r.client.Head(r.status, s.list, length)
+}
+
+// addKept adds what an answer that is not given left for the one that is. A Content-Type goes before that of a text of
+// the configuration, and behind that of a backend or of a page that says a status.
+func (s *sentState) addKept() {
+	for _, f := range s.extra {
+		if sameName(f.Name, "Content-Type") {
+			if (s.proxied || s.r.errStatus != 0) && s.list.index("Content-Type") >= 0 {
+				continue
+			}
+			s.list.drop("Content-Type")
+		}
+		s.list = append(s.list, f)
+	}
+	s.extra = s.extra[:0]
+}
+
+// countHead is about what the engine writes: a status line, and the fields.
+func (s *sentState) countHead() {
+	s.head = int64(len("HTTP/1.1 200 OK\r\n\r\n"))
+	for i := range s.list {
+		s.head += int64(len(s.list[i].Name) + len(s.list[i].Value) + len(": \r\n"))
+	}
+}
+
+// Write is forward.Client's. What is compressed goes out at once, too: nginx would gather it.
+func (s *sentState) Write(b []byte) error {
+	if s.r.headOnly() {
+		return nil
+	}
+	if s.squeeze == nil {
+		return s.put(b)
+	}
+	if _, err := s.squeeze.Write(b); err != nil {
+		return err
+	}
+	return s.squeeze.Flush()
+}
+
+func (s *sentState) put(b []byte) error {
+	if err := s.r.client.Write(b); err != nil {
+		return err
+	}
+	s.bytes += int64(len(b))
+	return nil
+}
+
+// gzipped takes the compressor's output.
+type gzipped sentState
+
+func (g *gzipped) Write(b []byte) (int, error) {
+	if err := (*sentState)(g).put(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// End is forward.Client's.
+func (s *sentState) End(trailer []forward.Field) error {
+	if s.squeeze != nil {
+		if err := s.squeeze.Close(); err != nil {
+			return err
+		}
+		s.release()
+	}
+	err := s.r.client.End(trailer)
+	s.whole = err == nil
+	return err
+}
+
+// Abort is forward.Client's.
+func (s *sentState) Abort() { s.r.client.Abort() }
+
+// Tunnel is forward.Client's. Its bytes to the client count as body.
+func (s *sentState) Tunnel() (io.ReadWriteCloser, error) {
+	rw, err := s.r.client.Tunnel()
+	if err != nil {
+		return nil, err
+	}
+	s.whole = true
+	return &countedTunnel{rw, s}, nil
+}
+
+type countedTunnel struct {
+	io.ReadWriteCloser
+	s *sentState
+}
+
+func (t *countedTunnel) Write(b []byte) (int, error) {
+	n, err := t.ReadWriteCloser.Write(b)
+	t.s.bytes += int64(n)
+	return n, err
+}

@@ -1,0 +1,254 @@
+package site
+
+import (
+	"crypto/tls"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/upstrand/upstrand/confgen/topology"
+)
+
+// target is where a proxy_pass leads.
+type target struct {
+	text     *template // with variables; nil: the rest is known
+	scheme   string
+	upstream string // as Env.Upstream knows it
+	host     string // $proxy_host: without a port that is the scheme's own
+	port     string // $proxy_port
+	part     string // the URI part, empty without one
+	url      string // without the URI part's arguments: what proxy_redirect's default looks for
+	name     int    // length of the location's name that part stands for; -1: part is the whole target
+
+	redirectFrom, redirectTo string // of proxy_redirect's default; empty: there is none
+
+	node *topology.Node
+}
+
+// tlsConfigs are TLS configurations by the name of the target, of which there are as many as upstreams.
+type tlsConfigs struct {
+	options *Options
+	ssl     sslSettings
+	mu      sync.Mutex
+	byName  map[string]*tls.Config
+}
+
+const proxyPassAllowed = "http://NAME[:PORT][/URI], https://…, or a text with variables that gives one"
+
+func setProxyPass(l *level, n *topology.Node) {
+	if !l.once(n) || !l.args(n, 1, 1) {
+		return
+	}
+	set := l.settings()
+	set.handler = (*request).proxy
+	if l.location != nil && l.kind == inLocation && strings.HasSuffix(l.location.name, "/") {
+		l.location.autoRedirect = true
+	}
+	text := n.Args[0]
+	t := &target{node: n}
+	if strings.Contains(text, "$") {
+		t.text = l.template(n, text)
+	} else if !l.constantTarget(n, t, text) {
+		return
+	}
+	set.proxy.target = t
+}
+
+// constantTarget reads a target without variables.
+func (l *level) constantTarget(n *topology.Node, t *target, text string) bool {
+	authority, ok := "", false
+	if t.scheme, authority, t.part, ok = cutURL(text); !ok {
+		l.problem(n, quote(text), proxyPassAllowed)
+		return false
+	}
+	if strings.HasPrefix(authority, "unix:") {
+		l.problem(n, "unix sockets are not reached", proxyPassAllowed)
+		return false
+	}
+	host, port, ok := cutAuthority(authority)
+	if !ok {
+		l.problem(n, "host "+quote(authority), proxyPassAllowed)
+		return false
+	}
+	if t.part != "" && !l.takesPart() {
+		l.problem(n, "a URI part can't stand in a location with a regular expression or a name, in if or in limit_except",
+			"the target without "+quote(t.part)+"; or rewrite … break before it")
+		return false
+	}
+	t.set(host, port)
+	t.url = text
+	t.name = len(l.locationName())
+	if l.declared(host) {
+		if port != "" {
+			l.problem(n, "upstream "+quote(host)+" is declared and can't have a port", t.scheme+"://"+host)
+			return false
+		}
+		t.upstream = host
+		return true
+	}
+	l.addHost(t.upstream)
+	return true
+}
+
+// set fills in what host and port say. Without an upstream of that name the upstream is host:port.
+func (t *target) set(host, port string) {
+	t.host, t.port = host, port
+	usual := "80"
+	if t.scheme == "https" {
+		usual = "443"
+	}
+	if port == "" || port == usual {
+		t.port = usual
+	} else {
+		t.host = host + ":" + port
+	}
+	t.upstream = host + ":" + t.port
+}
+
+// takesPart: where there is a fixed text that the part can stand for.
+func (l *level) takesPart() bool {
+	return l.kind == inLocation && l.location != nil && l.location.form != formRegex && l.location.form != formNamed && l.node.Name == "location"
+}
+
+func (l *level) locationName() string {
+	if l.location == nil {
+		return ""
+	}
+	return l.location.name
+}
+
+func (l *level) declared(name string) bool {
+	return l.options.Upstreams != nil && l.options.Upstreams(name)
+}
+
+// addHost notes a target that is an upstream of its own.
+func (c *compiler) addHost(host string) {
+	for _, h := range c.site.hosts {
+		if h == host {
+			return
+		}
+	}
+	c.site.hosts = append(c.site.hosts, host)
+}
+
+// settleProxy completes what a level says of proxying, when all of its own directives were read. Levels inside begin with
+// the result.
+func (l *level) settleProxy() {
+	p := &l.settings().proxy
+	t := p.target
+	if t == nil {
+		return
+	}
+	p.wire.Scheme = t.scheme
+	p.wire.HeadMax = int(max(p.bufferSize, 4<<10)) // in nginx one buffer holds a whole head
+	p.settleHidden()
+	p.plan = l.planOutgoing(t.node, p)
+	if t.text != nil {
+		p.tls = &tlsConfigs{options: &l.options, ssl: p.ssl, byName: map[string]*tls.Config{}}
+		return
+	}
+	t.redirectFrom, t.redirectTo = standardRedirect(t, l.locationName())
+	if t.scheme != "https" {
+		return
+	}
+	c, err := l.tls.config(&l.options, p.ssl.named(t.host))
+	if err != nil {
+		l.problem(t.node, err.Error(), "")
+		return
+	}
+	p.wire.TLS, p.wire.ServerName = c, c.ServerName
+}
+
+// named gives the name that a target has when no other is said.
+func (s sslSettings) named(host string) sslSettings {
+	if s.name == "" {
+		s.name = host
+		if h, _, ok := cutAuthority(host); ok {
+			s.name = h
+		}
+	}
+	return s
+}
+
+// sharedTLS are the TLS configurations of one compilation.
+type sharedTLS map[sslSettings]*tls.Config
+
+func (s *sharedTLS) config(o *Options, ssl sslSettings) (*tls.Config, error) {
+	if c := (*s)[ssl]; c != nil {
+		return c, nil
+	}
+	c, err := o.tlsFor(ssl)
+	if err != nil {
+		return nil, err
+	}
+	if *s == nil {
+		*s = sharedTLS{}
+	}
+	(*s)[ssl] = c
+	return c, nil
+}
+
+// config is the configuration for a target that variables gave.
+func (t *tlsConfigs) config(host string) (*tls.Config, error) {
+	ssl := t.ssl.named(host)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.byName[ssl.name]; c != nil {
+		return c, nil
+	}
+	c, err := t.options.tlsFor(ssl)
+	if err == nil {
+		t.byName[ssl.name] = c
+	}
+	return c, err
+}
+
+// cutURL takes a target apart; part begins with a slash or is empty.
+func cutURL(text string) (scheme, authority, part string, ok bool) {
+	for _, s := range [...]string{"http", "https"} {
+		if len(text) > len(s)+3 && strings.EqualFold(text[:len(s)], s) && text[len(s):len(s)+3] == "://" {
+			scheme, text, ok = s, text[len(s)+3:], true
+			break
+		}
+	}
+	if !ok {
+		return "", "", "", false
+	}
+	if i := strings.IndexAny(text, "/?"); i >= 0 {
+		if authority, part = text[:i], text[i:]; part[0] == '?' {
+			part = "/" + part
+		}
+		return scheme, authority, part, authority != ""
+	}
+	return scheme, text, "", text != ""
+}
+
+// cutAuthority takes a host and its port apart; port is empty without one.
+func cutAuthority(text string) (host, port string, ok bool) {
+	host = text
+	if strings.HasPrefix(text, "[") {
+		end := strings.IndexByte(text, ']')
+		if end < 0 {
+			return "", "", false
+		}
+		if _, err := netip.ParseAddr(text[1:end]); err != nil {
+			return "", "", false
+		}
+		if host, port = text[:end+1], text[end+1:]; port == "" {
+			return host, "", true
+		}
+		if port[0] != ':' {
+			return "", "", false
+		}
+		port = port[1:]
+	} else if i := strings.IndexByte(text, ':'); i >= 0 {
+		host, port = text[:i], text[i+1:]
+	} else {
+		return host, "", host != ""
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return "", "", false
+	}
+	return host, port, host != ""
+}

@@ -1,0 +1,218 @@
+package site
+
+import (
+	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/forward"
+)
+
+// upstreamState is what a request knows of the upstreams it went to.
+type upstreamState struct {
+	to       destination
+	out      forward.Request
+	fields   []forward.Field // of out
+	exchange forward.Exchange
+	trail    forward.Trail // of all rounds, with dividers
+	ask      balance.Ask
+	done     []forward.Releaser // of former rounds: variables may still show their fields
+	clock    balance.Clock      // the request's, made once for its memory
+	outcome  forward.Outcome
+	read     bool // the client's body was sent somewhere before
+
+	answered int             // status of the backend's answer, 0 without one
+	answer   []forward.Field // its fields
+	trailer  []forward.Field
+	passed   []forward.Field // those of answer that go on
+	accel    string          // X-Accel-Redirect
+}
+
+// begin readies the state for one more exchange.
+func (u *upstreamState) begin(r *request) {
+	if u.clock == nil {
+		u.clock = func() int64 { return r.env.Now() }
+	}
+	if done := u.exchange.Take(); done != nil {
+		u.done = append(u.done, done)
+	}
+	u.trail.Divide()
+	u.answered, u.answer, u.trailer, u.accel = 0, nil, nil, ""
+}
+
+func (u *upstreamState) reset() {
+	u.exchange.Release()
+	for _, r := range u.done {
+		r.Release()
+	}
+	clear(u.done)
+	*u = upstreamState{
+		clock: u.clock, done: u.done[:0], fields: u.fields[:0], trail: u.trail[:0], passed: u.passed[:0], to: destination{path: u.to.path[:0]},
+		ask: balance.Ask{Key: u.ask.Key[:0], Session: u.ask.Session[:0]},
+	}
+}
+
+// proxyHooks is the request as its exchange sees it.
+type proxyHooks request
+
+// Ask says what the upstream's method and sticky want to know.
+func (h *proxyHooks) Ask(*balance.Group) *balance.Ask {
+	r := (*request)(h)
+	texts := r.site.balancing[r.up.to.up.Name]
+	a := &r.up.ask
+	a.Client, a.Key, a.Session = r.remote, a.Key[:0], a.Session[:0]
+	if texts == nil {
+		return a
+	}
+	if texts.key != nil {
+		a.Key = texts.key.Append(a.Key, r)
+	}
+	if texts.cookie != "" {
+		id, _ := r.cookie(texts.cookie)
+		a.Session = append(a.Session, id...)
+	}
+	a.Session = firstOf(a.Session, r, texts.lookup)
+	return a
+}
+
+// Session is what `sticky learn` is to remember.
+func (h *proxyHooks) Session(*balance.Group) []byte {
+	r := (*request)(h)
+	texts := r.site.balancing[r.up.to.up.Name]
+	if texts == nil || len(texts.create) == 0 {
+		return nil
+	}
+	return firstOf(nil, r, texts.create)
+}
+
+// firstOf appends the first text that is not empty.
+func firstOf(dst []byte, r *request, texts []*template) []byte {
+	for _, t := range texts {
+		if dst = t.Append(dst, r); len(dst) > 0 {
+			return dst
+		}
+	}
+	return dst
+}
+
+// Head decides whether a backend's answer goes to the client, and with which fields.
+func (h *proxyHooks) Head(_ *balance.Group, status int, fields []forward.Field) ([]forward.Field, bool) {
+	r := (*request)(h)
+	u, p := &r.up, &r.conf.proxy
+	u.answered, u.answer = status, fields
+	if status == forward.Headless {
+		return nil, true
+	}
+	if u.to.walk && r.walk.upstrand.intercept(status) != "" {
+		return nil, false
+	}
+	r.stick()
+	if to := fieldList(fields).get("X-Accel-Redirect"); len(to) > 0 && p.ignore&ignoreRedirect == 0 && !u.to.walk {
+		u.accel = string(to)
+		r.keepForAccel(fields)
+		return nil, false
+	}
+	if p.intercept && status >= 300 && r.intercepts(status) {
+		if status == 401 {
+			r.keep(fields, "WWW-Authenticate")
+		}
+		return nil, false
+	}
+	if name := fieldList(fields).get("X-Accel-Charset"); name != nil && p.ignore&ignoreCharset == 0 {
+		r.sent.charset = string(name)
+	}
+	u.passed = r.passOn(u.passed[:0], fields, status == 101)
+	r.sent.proxied = true
+	return u.passed, true
+}
+
+// intercepts tells whether an error_page names the status. Also one that can't act any more intercepts: the answer is then
+// our own page.
+func (r *request) intercepts(status int) bool {
+	for i := range r.conf.core.errorPages {
+		if r.conf.core.errorPages[i].status == status {
+			return true
+		}
+	}
+	return false
+}
+
+// passOn appends the fields of an answer that go on, rewritten where the configuration says so.
+func (r *request) passOn(out, fields []forward.Field, upgrade bool) []forward.Field {
+	p := &r.conf.proxy
+	for _, f := range fields {
+		if p.hidden.has(f.Name) && (!p.trailers || !sameName(f.Name, "Trailer")) || upgrade && sameName(f.Name, "Upgrade") {
+			continue
+		}
+		switch {
+		case sameName(f.Name, "Location"):
+			f.Value = r.rewriteLocation(f.Value)
+		case sameName(f.Name, "Refresh"):
+			f.Value = r.rewriteRefresh(f.Value)
+		case sameName(f.Name, "Set-Cookie"):
+			f.Value = r.rewriteCookie(f.Value)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// keepForAccel keeps what of an answer with X-Accel-Redirect goes into the one that it leads to.
+func (r *request) keepForAccel(fields []forward.Field) {
+	r.keep(fields, "Content-Type", "Set-Cookie", "Content-Disposition", "Cache-Control", "Expires", "Accept-Ranges")
+}
+
+func (r *request) keep(fields []forward.Field, names ...string) {
+	for _, f := range fields {
+		for _, name := range names {
+			if sameName(f.Name, name) {
+				value := append([]byte(nil), f.Value...) // the answer's memory may be used again before ours is sent
+				r.sent.extra = append(r.sent.extra, forward.Field{Name: bytesOf(name), Value: value})
+			}
+		}
+	}
+}
+
+// Trailer gives what follows a body.
+func (h *proxyHooks) Trailer(fields []forward.Field) []forward.Field {
+	h.up.trailer = fields
+	if !h.conf.proxy.trailers {
+		return nil
+	}
+	return fields
+}
+
+// balancingTexts are the texts of an upstream that are computed for each request.
+type balancingTexts struct {
+	key    *template // of hash
+	cookie string    // name of sticky's cookie
+	lookup []*template
+	create []*template
+	sticky *topology.Sticky
+	domain *template
+	same   *template
+}
+
+// balancingOf compiles the texts of all upstreams.
+func (c *compiler) balancingOf(groups []*topology.Group) map[string]*balancingTexts {
+	out := map[string]*balancingTexts{}
+	for _, g := range groups {
+		n := &topology.Node{Name: "upstream " + g.Name}
+		t := &balancingTexts{}
+		if g.Method.Key != "" {
+			t.key = c.template(n, g.Method.Key)
+		}
+		if s := g.Sticky; s != nil {
+			t.sticky, t.cookie = s, s.Name
+			t.domain, t.same = c.template(n, s.Domain), c.template(n, s.SameSite)
+			for _, v := range append(append([]string(nil), s.Variables...), s.Lookup...) {
+				t.lookup = append(t.lookup, c.template(n, v))
+			}
+			for _, v := range s.Create {
+				t.create = append(t.create, c.template(n, v))
+			}
+		}
+		if t.key != nil || t.sticky != nil {
+			out[g.Name] = t
+		}
+	}
+	return out
+}

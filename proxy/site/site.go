@@ -1,0 +1,103 @@
+package site
+
+import (
+	"context"
+	"crypto/tls"
+	"net/netip"
+	"time"
+
+	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/accesslog"
+	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/forward"
+)
+
+// Site is the server blocks of one configuration. It is immutable and safe for concurrent use.
+type Site struct {
+	slots   int      // of script.State
+	listens []Listen // in order of appearance
+	at      map[netip.AddrPort]*address
+	first   *address // of the first listen: for requests that came in elsewhere
+	hosts   []string
+
+	balancing map[string]*balancingTexts // by upstream
+	files     *accesslog.Files
+	logs      []*accesslog.Log // held in files
+}
+
+// Listen is one address that the configuration wants connections from.
+type Listen struct {
+	Addr      netip.AddrPort // an unspecified address means all of its family
+	Backlog   int            // 0: the system's
+	ReusePort bool
+	V6Only    bool // of an IPv6 address: take no IPv4 connections; nginx's default
+}
+
+// Env is what a Site needs of the routing table that a request belongs to. Its methods are safe for concurrent use.
+type Env interface {
+	// Upstream is the group of a declared upstream or of one of Hosts; nil: there is none of that name.
+	Upstream(name string) *Upstream
+	// Upstrand is the upstrand of a name in lower case; nil: there is none.
+	Upstrand(name string) *Upstrand
+	// Opener reaches peers with these limits. It is asked for each request, so it has to be quick.
+	Opener(w Wire) forward.Opener
+	// Now is the wall time in Unix nanoseconds; it doesn't step back.
+	Now() int64
+}
+
+// Upstream is a group with what a request has to know of it.
+type Upstream struct {
+	Name  string
+	Group *balance.Group
+	Spec  *topology.Group // as declared; nil for one of Hosts
+}
+
+// Wire is how a location speaks to its peers. It is comparable: openers are kept by it.
+type Wire struct {
+	Connect time.Duration // to have a connection
+	Read    time.Duration // without a byte from the peer
+	Send    time.Duration // without the peer taking a byte
+	HeadMax int           // bytes of an answer's head
+
+	HTTP10   bool // requests are HTTP/1.0
+	Headless bool // what does not begin as an HTTP answer is one of HTTP/0.9
+	NoHost   bool // a request without an authority goes without a Host line
+
+	Scheme     string      // http or https, whatever the peer says
+	TLS        *tls.Config // for https
+	ServerName string      // said in the handshake; empty: that of TLS
+}
+
+// Options are what Compile needs beside the directives. The zero value works.
+type Options struct {
+	// Upstreams tells whether an upstream of this name is declared; nil: none is.
+	Upstreams func(name string) bool
+	// Upstrands tells whether there is an upstrand of this name, which is in lower case, or may be one: a published one.
+	Upstrands func(name string) bool
+	// Lookup resolves the names in listen directives; nil: names are faults.
+	Lookup func(host string) ([]netip.Addr, error)
+	// ReadFile reads a file that the configuration names, such as an error page; nil: os.ReadFile.
+	ReadFile func(name string) ([]byte, error)
+	// Groups are the upstreams as they are declared: their hash keys and sticky variables are texts of the site's requests.
+	Groups []*topology.Group
+	// Logs holds the access logs over the life of several sites; nil: the site has its own.
+	Logs *accesslog.Files
+	// Prefix is the folder that relative names of files begin in; empty: /etc/nginx.
+	Prefix string
+}
+
+// Listens are the addresses to take connections on, each once, in order of appearance.
+func (s *Site) Listens() []Listen { return s.listens }
+
+// Hosts are the constant targets of proxy_pass, as host:port, that are no declared upstream: each is an upstream with
+// this one server.
+func (s *Site) Hosts() []string { return s.hosts }
+
+// Handle serves one request and has given its answer when it returns.
+func (s *Site) Handle(ctx context.Context, env Env, in *forward.Request, c forward.Client) Served {
+	r := takeRequest(s, env, in, c)
+	defer r.release()
+	r.serve(ctx)
+	r.log()
+	return r.served()
+}

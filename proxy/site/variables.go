@@ -1,0 +1,166 @@
+package site
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/upstrand/upstrand/proxy/script"
+)
+
+type (
+	definition  = script.Definition[*request]
+	definitions = map[string]definition
+	families    = map[string]func(rest string) (script.Func[*request], bool)
+)
+
+// knownVariables are those of requests, and of upstreams and answers.
+func knownVariables(o Options) script.Known[*request] {
+	known := script.Known[*request]{Names: definitions{}, Families: families{}, Missing: o.missing}
+	for _, names := range []definitions{requestVariables, clockVariables, refusedVariables, upstrandVariables, proxyVariables, answerVariables} {
+		for name, d := range names {
+			known.Names[name] = d
+		}
+	}
+	for _, all := range []families{requestFamilies, proxyFamilies, answerFamilies} {
+		for name, of := range all {
+			known.Families[name] = of
+		}
+	}
+	known.Families["upstrand_"] = o.upstrandFamily
+	return known
+}
+
+// always is a variable that every request has.
+func always(f func(r *request) string) definition {
+	return definition{Get: func(r *request) (string, bool) { return f(r), true }}
+}
+
+// maybe is a variable that counts as absent when it is empty.
+func maybe(f func(r *request) string) definition {
+	return definition{Get: func(r *request) (string, bool) { s := f(r); return s, s != "" }}
+}
+
+// never is a variable that no request has here, as nginx has it on a plain connection.
+func never() definition { return definition{Get: absent} }
+
+func absent(*request) (string, bool) { return "", false }
+
+var hostname, _ = os.Hostname()
+
+var requestVariables = definitions{
+	"uri":                 always(func(r *request) string { return r.uri }),
+	"document_uri":        always(func(r *request) string { return r.uri }),
+	"request_uri":         always(func(r *request) string { return textOf(r.in.Target) }),
+	"query_string":        maybe(func(r *request) string { return r.args }),
+	"args":                {Get: func(r *request) (string, bool) { return r.args, r.args != "" }, Set: func(r *request, s string) { r.args, r.whole = s, false }},
+	"is_args":             maybe(isArgs),
+	"request":             always(requestLine),
+	"request_method":      always(func(r *request) string { return textOf(r.method) }),
+	"request_length":      always(func(r *request) string { return strconv.FormatInt(requestLength(r), 10) }),
+	"request_id":          {Get: func(r *request) (string, bool) { return r.identity(), true }},
+	"request_body":        {Refuse: "is not kept"},
+	"host":                always(func(r *request) string { return r.host }),
+	"http_host":           maybe(func(r *request) string { return textOf(r.in.Authority) }),
+	"hostname":            always(func(*request) string { return hostname }),
+	"server_name":         always(func(r *request) string { return r.server.name }),
+	"server_port":         always(func(r *request) string { return strconv.Itoa(int(r.in.Local.Port())) }),
+	"server_addr":         maybe(func(r *request) string { return addrText(r.in.Local.Addr()) }),
+	"server_protocol":     always(func(r *request) string { return r.proto() }),
+	"scheme":              always(scheme),
+	"https":               maybe(func(r *request) string { return map[bool]string{true: "on"}[r.in.Secure] }),
+	"remote_addr":         always(func(r *request) string { return addrText(r.remote) }),
+	"remote_port":         always(func(r *request) string { return strconv.Itoa(int(r.remotePort)) }),
+	"binary_remote_addr":  always(func(r *request) string { return string(r.remote.Unmap().AsSlice()) }),
+	"remote_user":         maybe(remoteUser),
+	"content_length":      maybe(contentLength),
+	"content_type":        maybe(func(r *request) string { return r.header("Content-Type") }),
+	"status":              always(statusText),
+	"pid":                 always(func(*request) string { return strconv.Itoa(os.Getpid()) }),
+	"pipe":                always(func(*request) string { return "." }),
+	"nginx_version":       always(func(*request) string { return "1.31.5" }),
+	"connection":          always(func(r *request) string { return strconv.FormatUint(r.in.Connection, 10) }),
+	"connection_requests": always(func(r *request) string { return strconv.FormatInt(r.in.Served, 10) }),
+	"http2":               never(), "http3": never(), "ech_status": never(),
+	"proxy_protocol_addr": never(), "proxy_protocol_port": never(), "proxy_protocol_server_addr": never(), "proxy_protocol_server_port": never(),
+}
+
+// refusedVariables say why there is nothing that they could stand for.
+var refusedVariables = func() definitions {
+	out := definitions{}
+	for _, name := range []string{"document_root", "realpath_root", "request_filename", "request_body_file", "fastcgi_script_name", "fastcgi_path_info", "uid_got", "uid_set"} {
+		out[name] = definition{Refuse: "is about what is not served here: files and other protocols than HTTP"}
+	}
+	for _, name := range []string{"limit_rate", "tcpinfo_rtt", "tcpinfo_rttvar", "tcpinfo_snd_cwnd", "tcpinfo_rcv_space"} {
+		out[name] = definition{Refuse: "is not kept"}
+	}
+	return out
+}()
+
+var requestFamilies = families{
+	"arg_": func(name string) (script.Func[*request], bool) {
+		return func(r *request) (string, bool) { return argument(r.args, name) }, true
+	},
+	"cookie_": func(name string) (script.Func[*request], bool) {
+		return func(r *request) (string, bool) { return r.cookie(name) }, true
+	},
+	"http_": func(name string) (script.Func[*request], bool) {
+		return func(r *request) (string, bool) { return headerVariable(r, name) }, true
+	},
+	"ssl_":                func(string) (script.Func[*request], bool) { return absent, true }, // of plain connections
+	"proxy_protocol_tlv_": func(string) (script.Func[*request], bool) { return absent, true },
+}
+
+func (r *request) now() time.Time { return time.Unix(0, r.env.Now()) }
+
+var clockVariables = definitions{
+	"msec": always(func(r *request) string {
+		ms := r.env.Now() / int64(time.Millisecond)
+		return seconds(ms)
+	}),
+	"time_local":   always(func(r *request) string { return r.now().Format("02/Jan/2006:15:04:05 -0700") }),
+	"time_iso8601": always(func(r *request) string { return r.now().Format("2006-01-02T15:04:05-07:00") }),
+	"request_time": always(func(r *request) string {
+		return seconds(max(r.env.Now()-r.began, 0) / int64(time.Millisecond))
+	}),
+	"connection_time": always(func(r *request) string {
+		return seconds(max(r.env.Now()-r.began, 0) / int64(time.Millisecond))
+	}),
+}
+
+// seconds writes milliseconds as seconds with three digits behind the point.
+func seconds(ms int64) string {
+	b := strconv.AppendInt(make([]byte, 0, 16), ms/1000, 10)
+	ms %= 1000
+	return string(append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10)))
+}
+
+func isArgs(r *request) string {
+	if r.args != "" {
+		return "?"
+	}
+	return ""
+}
+
+func scheme(r *request) string {
+	if r.in.Secure {
+		return "https"
+	}
+	return "http"
+}
+
+// statusText has three digits, 000 before there is an answer.
+func statusText(r *request) string {
+	status := r.status
+	if r.errStatus != 0 {
+		status = r.errStatus
+	}
+	if status < 100 {
+		if status == 9 {
+			return "009"
+		}
+		return strings.Repeat("0", 3-len(strconv.Itoa(status))) + strconv.Itoa(status)
+	}
+	return strconv.Itoa(status)
+}
