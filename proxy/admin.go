@@ -10,13 +10,30 @@ import (
 	"github.com/upstrand/upstrand/proxy/balance"
 )
 
-// Admin serves the pages by which people see what is in force: /debug/topology (version, age, routes and problems) and
-// /debug/upstreams (peers with their live state; ?name= for one). Report, which may be nil, adds what the agent says.
-func (p *Proxy) Admin(report func() map[string]string) http.Handler {
+// Admin serves the pages by which people see what is in force: /debug/topology (version, age, file, routes and problems),
+// /debug/upstreams (method and peers with their live state; ?name= for one), /debug/upstrands (members in the order of a walk,
+// cursor, blacklist, counts; ?name= for one) and /debug/picks (why peers were picked, how upstrands were walked; see
+// showPicks). POST /debug/upstrands/reset empties a blacklist; pages of other sites that a browser shows can't. Report, which
+// may be nil, adds what the agent says; file likewise what is known of a configuration file.
+func (p *Proxy) Admin(report func() map[string]string, file func() *FileState) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/topology", func(w http.ResponseWriter, _ *http.Request) { p.showTopology(w, report) })
+	mux.HandleFunc("GET /debug/topology", func(w http.ResponseWriter, _ *http.Request) { p.showTopology(w, report, file) })
 	mux.HandleFunc("GET /debug/upstreams", p.showUpstreams)
-	return mux
+	mux.HandleFunc("GET /debug/picks", p.showPicks)
+	mux.HandleFunc("GET /debug/upstrands", p.showUpstrands)
+	mux.HandleFunc("POST /debug/upstrands/reset", p.resetUpstrand)
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+// FileState is what is known of the configuration file that is served.
+type FileState struct {
+	Name    string    `json:"name"`
+	Loaded  time.Time `json:"loaded_at"`         // when what is in force was read
+	Current bool      `json:"current"`           // the file as it was read last is in force
+	Tried   time.Time `json:"tried_at"`          // when it was read last
+	Faults  []string  `json:"faults,omitempty"`  // why what was read last is not in force
+	Notices []string  `json:"notices,omitempty"` // what is in force without meaning anything here
+	Listen  []string  `json:"listen"`
 }
 
 type topologyPage struct {
@@ -28,7 +45,9 @@ type topologyPage struct {
 	Applied   time.Time         `json:"built_at"`
 	Zone      string            `json:"zone,omitempty"`
 	Agent     map[string]string `json:"agent,omitempty"`
+	File      *FileState        `json:"file,omitempty"`
 	Upstreams int               `json:"upstreams"`
+	Shadowed  []string          `json:"shadowed,omitempty"` // published, and not used because the file has their names
 	Problems  []string          `json:"problems,omitempty"`
 	Routes    []routePage       `json:"routes"`
 }
@@ -40,40 +59,54 @@ type routePage struct {
 	Stops []string `json:"stops"` // upstreams in the order in which they are tried
 }
 
-func (p *Proxy) showTopology(w http.ResponseWriter, report func() map[string]string) {
+func (p *Proxy) showTopology(w http.ResponseWriter, report func() map[string]string, file func() *FileState) {
 	t := p.table.Load()
 	if t == nil {
 		http.Error(w, errNoTopology.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	page := topologyPage{
-		Version: t.topology.Version, Epoch: t.topology.Epoch, Digest: t.topology.Digest.String(),
-		Committed: t.topology.At, AgeMS: time.Since(t.topology.At).Milliseconds(), Applied: t.applied,
-		Zone: p.config.Zone, Upstreams: len(t.groups), Routes: make([]routePage, 0, len(t.routes)),
+		Applied: t.applied, Zone: p.config.Zone, Upstreams: len(t.groups), Shadowed: t.shadowed, Routes: make([]routePage, 0, len(t.routes)),
+	}
+	if o := t.topology; o != nil {
+		page.Version, page.Epoch, page.Digest = o.Version, o.Epoch, o.Digest.String()
+		page.Committed, page.AgeMS = o.At, time.Since(o.At).Milliseconds()
 	}
 	if report != nil {
 		page.Agent = report()
+	}
+	if file != nil {
+		page.File = file()
 	}
 	for _, problem := range t.problems {
 		page.Problems = append(page.Problems, problem.Error())
 	}
 	for _, r := range t.routes {
-		page.Routes = append(page.Routes, routePage{r.host, r.path, r.target.name, stopNames(r.target.stops)})
+		page.Routes = append(page.Routes, routePage{r.host, r.path, r.target.name, r.target.stops()})
 	}
 	writeJSON(w, page)
 }
 
-func stopNames(stops []*balance.Group) []string {
-	names := make([]string, len(stops))
-	for i, g := range stops {
-		names[i] = g.Name()
-	}
-	return names
+type upstreamPage struct {
+	Name      string              `json:"name"`
+	Method    string              `json:"method"`
+	Sticky    string              `json:"sticky,omitempty"`
+	Recording bool                `json:"recording,omitempty"` // picks are kept for /debug/picks
+	Peers     []balance.PeerState `json:"peers"`
 }
 
-type upstreamPage struct {
-	Name  string              `json:"name"`
-	Peers []balance.PeerState `json:"peers"`
+func pageOf(e *entry, recording bool) upstreamPage {
+	spec := e.group.Spec()
+	return upstreamPage{e.group.Name(), methodText(e), spec.Sticky.Kind, recording, e.group.Snapshot()}
+}
+
+// methodText is the method as a file says it.
+func methodText(e *entry) string {
+	text := e.group.Spec().Method.String()
+	if key := e.from.Method.Key; key != "" {
+		text = strings.Replace(text, "hash", "hash "+key, 1)
+	}
+	return text
 }
 
 func (p *Proxy) showUpstreams(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +119,7 @@ func (p *Proxy) showUpstreams(w http.ResponseWriter, r *http.Request) {
 	pages := []upstreamPage{}
 	for name, e := range t.groups {
 		if only == "" || only == name {
-			pages = append(pages, upstreamPage{name, e.group.Snapshot()})
+			pages = append(pages, pageOf(e, p.recorders.on(name)))
 		}
 	}
 	if only != "" && len(pages) == 0 {

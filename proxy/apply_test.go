@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/upstrand/upstrand/confgen/topology"
-	"github.com/upstrand/upstrand/proxy/nethttp"
+	"github.com/upstrand/upstrand/proxy/http1"
 )
 
 // TestRetryDoesNotReachAPeerThatLeft: a request that began on an old table, whose first peer fails after the other one
@@ -114,7 +114,7 @@ func TestGonePeerLosesItsIdleConnectionsAtOnce(t *testing.T) {
 }
 
 func TestLongStreamsOfAGonePeerAreDrained(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Engine = nethttp.Settings{Drain: 150 * time.Millisecond} })
+	w := newWorld(t, func(c *Config) { c.Peers = http1.Settings{Drain: 150 * time.Millisecond} })
 	b := newBackend(t, "b", func(rw http.ResponseWriter, r *http.Request) {
 		for i := 0; r.Context().Err() == nil; i++ {
 			_, _ = fmt.Fprintf(rw, "data: %d\n\n", i)
@@ -244,7 +244,7 @@ func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
 
 func TestDebugPages(t *testing.T) {
 	w := newWorld(t, nil)
-	admin := w.p.Admin(func() map[string]string { return map[string]string{"topology_source": "topic"} })
+	admin := w.p.Admin(func() map[string]string { return map[string]string{"topology_source": "topic"} }, nil)
 	page := func(path string) (int, string) {
 		rec := httptest.NewRecorder()
 		admin.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))

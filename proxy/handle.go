@@ -14,16 +14,29 @@ import (
 func (p *Proxy) Handle(ctx context.Context, r *forward.Request, c forward.Client) {
 	began := p.clock()
 	t := p.table.Load()
+	if t != nil && t.site != nil {
+		p.handleSite(ctx, t, r, c)
+		return
+	}
 	to, refusal := p.find(t, r)
 	if to == nil {
 		p.refuse(r, c, refusal, began)
 		return
 	}
-	x := &forward.Exchange{
-		Name: to.name, Request: forward.Outgoing(r, p.trusted(r.Remote)), Client: c, Stops: to.stops,
-		Policy: &p.config.Policy, Budget: to.service.budget, Opener: p.pools, Clock: p.clock,
-		Renew:      func() []*balance.Group { return p.renewed(t, r) },
-		RetryAfter: p.config.RetryAfter,
+	way := &routed{table: t, exchange: forward.Exchange{
+		Name: to.name, Request: forward.Outgoing(r, p.trusted(r.Remote)), Client: c,
+		Policy: &p.config.Policy, Budget: to.service.budget, Opener: p.pools, Clock: p.clock, RetryAfter: p.config.RetryAfter,
+	}}
+	x := &way.exchange
+	x.Group, x.Walk = to.begin(&way.walk, r.Method, began)
+	p.keepBody(r, x.Walk)
+	x.Renew = func() (*balance.Group, forward.Walk, bool) {
+		var now *target
+		if way.table, now = p.renewed(way.table, r); now == nil {
+			return nil, nil, false
+		}
+		group, walk := now.begin(&way.again, r.Method, p.clock())
+		return group, walk, true
 	}
 	out := x.Run(ctx)
 	took := time.Duration(p.clock() - began)
@@ -77,16 +90,14 @@ func (p *Proxy) refuse(r *forward.Request, c forward.Client, why refusal, began 
 	}
 }
 
-// renewed is the stops of the request's route in the table of now, nil when that is the one it began with.
-func (p *Proxy) renewed(began *table, r *forward.Request) []*balance.Group {
+// renewed is the table of now and what the request's route leads to in it, nil when the table is the one before.
+func (p *Proxy) renewed(before *table, r *forward.Request) (*table, *target) {
 	t := p.table.Load()
-	if t == began {
-		return nil
+	if t == before {
+		return t, nil
 	}
-	if to, _ := p.find(t, r); to != nil {
-		return to.stops
-	}
-	return nil
+	to, _ := p.find(t, r)
+	return t, to
 }
 
 func (p *Proxy) trusted(a netip.Addr) bool {

@@ -21,6 +21,7 @@ type metrics struct {
 	version  prometheus.Gauge
 	epoch    prometheus.Gauge
 	problems prometheus.Gauge
+	shadowed prometheus.Gauge
 	applies  prometheus.Counter
 	applying prometheus.Histogram
 }
@@ -45,11 +46,12 @@ func newMetrics(r prometheus.Registerer, age func() float64) (*metrics, error) {
 		version:  gauge("topology_version", "Version of the topology in force."),
 		epoch:    gauge("topology_epoch", "Epoch of the topology in force."),
 		problems: gauge("topology_problems", "Parts of the topology in force that could not be used."),
+		shadowed: gauge("file_shadowed_upstreams", "Published upstreams that are not used because the file declares their name."),
 		applies:  prometheus.NewCounter(prometheus.CounterOpts{Name: "upstrand_proxy_topology_applied_total", Help: "Topologies put in force."}),
 		applying: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "upstrand_proxy_topology_apply_seconds",
 			Help: "Time to build and store a table.", Buckets: prometheus.ExponentialBuckets(.0001, 4, 8)}),
 	}
-	all := []prometheus.Collector{m.requests, m.retries, m.noPeer, m.unrouted, m.seconds, m.version, m.epoch, m.problems, m.applies, m.applying,
+	all := []prometheus.Collector{m.requests, m.retries, m.noPeer, m.unrouted, m.seconds, m.version, m.epoch, m.problems, m.shadowed, m.applies, m.applying,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "upstrand_proxy_topology_age_seconds",
 			Help: "Time since the topology in force was committed; -1 without one."}, age)}
 	if r == nil {
@@ -64,8 +66,11 @@ func newMetrics(r prometheus.Registerer, age func() float64) (*metrics, error) {
 }
 
 func (m *metrics) applied(t *table, took time.Duration) {
-	m.version.Set(float64(t.topology.Version))
-	m.epoch.Set(float64(t.topology.Epoch))
+	if t.topology != nil {
+		m.version.Set(float64(t.topology.Version))
+		m.epoch.Set(float64(t.topology.Epoch))
+	}
+	m.shadowed.Set(float64(len(t.shadowed)))
 	m.problems.Set(float64(len(t.problems)))
 	m.applies.Inc()
 	m.applying.Observe(took.Seconds())

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/netip"
 	"strings"
@@ -17,26 +16,41 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/accesslog"
 	"github.com/upstrand/upstrand/proxy/balance"
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/http1"
+	"github.com/upstrand/upstrand/proxy/names"
 	"github.com/upstrand/upstrand/proxy/nethttp"
+	"github.com/upstrand/upstrand/proxy/site"
 )
 
 // Config is a proxy's settings. The zero value works.
 type Config struct {
 	Zone           string           // where this proxy stands; it prefers instances there. Empty: it has none
-	Engine         nethttp.Settings // limits of the wire
+	Engine         nethttp.Settings // limits of the wire towards clients
+	Peers          http1.Settings   // and towards peers, of routes that were published
 	PeerTLS        *tls.Config      // for instances of scheme https; nil: verified by the host's roots
 	Policy         forward.Policy   // zero: forward.DerivedPolicy
 	RetryShare     float64          // part of the requests of 10 s that may be retried (0.2); negative: no limit
 	RetryAtOnce    int              // retries that may always run at the same time (3)
 	RetryWait      time.Duration    // a retry beyond both waits so long for its turn (500 ms)
 	RetryAfter     time.Duration    // told to clients of a service without instances (5 s)
+	KeepBody       int64            // bytes of a request's body that are held, beyond memory in a file, to be sent along an upstrand (64 MiB)
 	TrustedProxies []netip.Prefix   // clients whose X-Forwarded fields are believed
 	AccessLog      *zerolog.Logger  // one line for each request; nil: none
 	Logger         zerolog.Logger
 	Registerer     prometheus.Registerer // nil: metrics are kept, not exposed
-	Clock          balance.Clock         // nil: balance.SystemClock
+
+	// Logs is where a file's access_log lines go; nil: files of its own.
+	Logs *accesslog.Files
+
+	// What follows lets a proxy run in a world of its own, such as a simulator's. Nil: the real one.
+	Clock  balance.Clock                           // balance.SystemClock
+	Rand   func() uint64                           // balance.Env's
+	Watch  func(*balance.Explanation)              // balance.Env's: is told of every pick
+	Opener func(site.Wire) forward.Opener          // connections of its own
+	Lookup func(host string) ([]netip.Addr, error) // the network's name servers
 }
 
 func (c Config) withDefaults() Config {
@@ -55,6 +69,9 @@ func (c Config) withDefaults() Config {
 	if c.RetryAfter <= 0 {
 		c.RetryAfter = 5 * time.Second
 	}
+	if c.KeepBody <= 0 {
+		c.KeepBody = 64 << 20
+	}
 	if c.Clock == nil {
 		c.Clock = balance.SystemClock()
 	}
@@ -63,16 +80,21 @@ func (c Config) withDefaults() Config {
 
 // Proxy serves requests by the topology that was applied last.
 type Proxy struct {
-	config  Config
-	clock   balance.Clock
-	log     zerolog.Logger
-	metrics *metrics
-	pools   *nethttp.Pools
-	server  *nethttp.Server
-	table   atomic.Pointer[table]
-	leaving atomic.Bool
+	config    Config
+	clock     balance.Clock
+	log       zerolog.Logger
+	metrics   *metrics
+	pools     *http1.Pools
+	names     addresses
+	book      *names.Book // names of the network; nil: Config.Lookup gives all
+	servers   servers
+	table     atomic.Pointer[table]
+	leaving   atomic.Bool
+	openers   sync.Map // site.Wire to forward.Opener
+	recorders recorders
+	hosts     hosts
 
-	applying sync.Mutex // serialises Apply; guards what follows
+	applying sync.Mutex // serialises Apply, Use and Renew; guards what follows
 	expander *topology.Expander
 	services services
 	closed   bool
@@ -89,14 +111,30 @@ func New(c Config) (*Proxy, error) {
 	if c.RetryShare > 1 {
 		return nil, fmt.Errorf("proxy: retry share %v: want at most 1", c.RetryShare)
 	}
-	p := &Proxy{config: c, clock: c.Clock, log: c.Logger, pools: nethttp.NewPools(c.Engine, c.PeerTLS),
-		expander: topology.NewExpander(topology.ExpandOptions{Zone: c.Zone})}
+	p := &Proxy{config: c, clock: c.Clock, log: c.Logger, pools: http1.NewPools(c.Peers, c.PeerTLS)}
+	if c.Lookup == nil {
+		p.book = names.NewBook(nil, c.Logger)
+		p.names = p.book
+	} else {
+		p.names = asked{c.Lookup}
+	}
+	if c.Logs == nil {
+		p.config.Logs = &accesslog.Files{}
+	}
+	p.expander = topology.NewExpander(topology.ExpandOptions{Zone: c.Zone, Lookup: p.names.Lookup, Query: p.names.Query})
 	var err error
 	if p.metrics, err = newMetrics(c.Registerer, p.age); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
+	if c.Registerer != nil {
+		if err := c.Registerer.Register(newStrandMetrics(p)); err != nil {
+			return nil, fmt.Errorf("proxy: metrics: %w", err)
+		}
+	}
 	p.services = services{make: p.newService}
-	p.server = nethttp.NewServer(c.Engine, p, log.New(netLog{p.log}, "", 0))
+	p.servers.proxy = p
+	p.hosts = hosts{proxy: p, all: map[string]*host{}}
+	p.hosts.ctx, p.hosts.end = context.WithCancel(context.Background())
 	return p, nil
 }
 
@@ -111,7 +149,7 @@ func (p *Proxy) newService(name string) *service {
 // age is the seconds since the topology in force was committed.
 func (p *Proxy) age() float64 {
 	t := p.table.Load()
-	if t == nil {
+	if t == nil || t.topology == nil {
 		return -1
 	}
 	return time.Since(t.topology.At).Seconds()
@@ -119,13 +157,32 @@ func (p *Proxy) age() float64 {
 
 // Serve takes connections from l until Shutdown, then returns nil. It may run for several listeners at once.
 func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.server.Serve(l); err != nil {
+	return p.serve(l, p.config.Engine)
+}
+
+func (p *Proxy) serve(l net.Listener, limits nethttp.Settings) error {
+	if err := p.servers.of(limits).Serve(l); err != nil {
 		return fmt.Errorf("proxy: serve %s: %w", l.Addr(), err)
 	}
 	return nil
 }
 
-// Ready is nil when the proxy has a topology and is not shutting down.
+// Run keeps the names of servers that are resolved at run time up to date, until ctx ends. A proxy without such names needs
+// no Run.
+func (p *Proxy) Run(ctx context.Context) error {
+	if p.book == nil {
+		<-ctx.Done()
+		return nil
+	}
+	p.book.Run(ctx, func() {
+		if err := p.Renew(); err != nil && !errors.Is(err, errShutDown) {
+			p.log.Error().Err(err).Msg("new addresses of servers can't be put in force")
+		}
+	})
+	return nil
+}
+
+// Ready is nil when the proxy has something to serve by and is not shutting down.
 func (p *Proxy) Ready() error {
 	if p.leaving.Load() {
 		return errShutDown
@@ -144,10 +201,15 @@ func (p *Proxy) Leave() { p.leaving.Store(true) }
 // left then is cut and reported as ctx's error. It closes all connections to peers. The proxy can't be used again.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.Leave()
-	err := p.server.Shutdown(ctx)
+	err := p.servers.shutdown(ctx)
 	p.applying.Lock()
+	if t := p.table.Load(); t != nil && t.users != nil && !p.closed {
+		t.users.leave()
+	}
 	p.closed = true
 	p.applying.Unlock()
+	p.recorders.close()
+	p.hosts.end()
 	p.pools.Close()
 	if err != nil {
 		return fmt.Errorf("proxy: shutdown: %w", err)

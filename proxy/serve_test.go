@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/upstrand/upstrand/confgen/topology"
-	"github.com/upstrand/upstrand/proxy/nethttp"
+	"github.com/upstrand/upstrand/proxy/http1"
 )
 
 func TestNotReadyBeforeATopology(t *testing.T) {
@@ -379,7 +379,7 @@ func TestZonesWalkOwnFirst(t *testing.T) {
 
 func TestTimeouts(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
-		c.Engine = nethttp.Settings{Read: 80 * time.Millisecond, Connect: 200 * time.Millisecond}
+		c.Peers = http1.Settings{Read: 80 * time.Millisecond, Connect: 200 * time.Millisecond}
 	})
 	slow := newBackend(t, "slow", func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/orders/body" {

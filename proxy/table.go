@@ -7,28 +7,42 @@ import (
 
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/site"
 )
 
-// table is all that a request needs to know, of one version. It is immutable.
+// table is all that a request needs to know, of one moment: of a published topology, of a file, or of both. It is
+// immutable.
 type table struct {
-	topology *topology.Topology
-	applied  time.Time
-	hosts    map[string]*paths // by lower-case name without port; "" is any host
-	groups   map[string]*entry // by upstream
-	routes   []route           // as listed, for people
-	problems []topology.Problem
+	proxy       *Proxy
+	topology    *topology.Topology  // nil: none was published
+	site        *site.Site          // nil: no file; with one it takes every request
+	file        *Compiled           // what site is of
+	users       *users              // of site
+	counts      map[string]*service // what is counted of site's requests, by upstream
+	applied     time.Time
+	hosts       map[string]*paths       // by lower-case name without port; "" is any host
+	groups      map[string]*entry       // by upstream
+	order       []string                // the keys of groups: the file's, then published ones
+	names       map[string]*entry       // the same by lower-case name: a file's names have no case
+	strands     map[string]*strandEntry // by lower-case name
+	strandOrder []string                // the keys of strands: the file's, then published ones
+	routes      []route                 // as listed, for people
+	problems    []topology.Problem
+	shadowed    []string // published upstreams whose name the file has too
 }
 
 // entry is an upstream's group and what it was built from: the same pointer means that nothing changed.
 type entry struct {
-	from  *topology.Group
-	group *balance.Group
+	from     *topology.Group
+	group    *balance.Group
+	upstream site.Upstream
 }
 
 // target is what a route leads to.
 type target struct {
 	name    string
-	stops   []*balance.Group // in the order of the walk
+	group   *balance.Group // nil: it leads to strand
+	strand  *strandEntry
 	service *service
 }
 

@@ -4,33 +4,31 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/upstrand/upstrand/confgen/topology"
 )
 
-// What the topology asks for and is not built is told once, and not again with every version.
-func TestSlowStartIsToldOnce(t *testing.T) {
+// What the topology asks for and can't be used is told once, and not again with every version.
+func TestProblemsAreToldOnce(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t, func(c *Config) { c.Logger = zerolog.New(&log).Level(zerolog.WarnLevel) })
-	b := newBackend(t, "b", nil)
-	slow := func(id string) topology.Instance {
-		in := instance(id, b.addr())
-		in.SlowStart = topology.Duration(30 * time.Second)
-		return in
+	w.set("orders", instance("a", newBackend(t, "b", nil).addr()))
+	for version, names := range [][]string{{"one"}, {"one", "two"}, {"one", "two"}} {
+		topo := w.topology()
+		topo.Version = int64(version + 1)
+		for _, name := range names {
+			topo.Config.Upstreams = append(topo.Config.Upstreams, topology.Upstream{Name: name, Origin: topology.Declared, Directives: []topology.Directive{{"zap"}}})
+		}
+		if err := w.p.Apply(topo); err != nil {
+			t.Fatal(err)
+		}
 	}
-	w.set("orders", slow("a"), slow("b"))
-	w.apply()
-	w.set("orders", slow("a"))
-	w.set("users", slow("u"))
-	w.apply()
-	if n := strings.Count(log.String(), "upstream orders: slow_start"); n != 1 {
-		t.Errorf("told %d times:\n%s", n, &log)
-	}
-	if n := strings.Count(log.String(), "upstream users: slow_start"); n != 1 {
-		t.Errorf("the new one is told %d times:\n%s", n, &log)
+	for _, name := range []string{"one", "two"} {
+		if n := strings.Count(log.String(), "upstream "+name+":"); n != 1 {
+			t.Errorf("%s: told %d times:\n%s", name, n, &log)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy"
 )
 
 // Applier puts a topology in force. An error means that the last one stays.
@@ -26,6 +27,8 @@ type Config struct {
 	Transport kafka.RoundTripper // nil: one of its own
 	Topic     string
 	Applier   Applier
+	// Blacklisted is what of upstrands the proxy passes over now, for its reports. Nil: they say nothing of it.
+	Blacklisted func() []proxy.Blacklisted
 	// StateFile keeps the last good topology over restarts; each proxy needs its own. Empty: none is kept.
 	StateFile string
 

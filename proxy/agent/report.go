@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/upstrand/upstrand/proxy"
 )
 
 // Report is what the proxy's beats say of its topology, by the names that the registry shows. Without a topology only
@@ -26,7 +29,36 @@ func (a *Agent) Report() map[string]string {
 	if a.problem != nil {
 		r["last_error"] = clip(a.problem.Error())
 	}
+	if text := blacklistText(a.config.Blacklisted); text != "" {
+		r["blacklisted"] = text
+	}
 	return r
+}
+
+// maxBlacklist bounds the text of the blacklist, in bytes: a beat's value may have 1024.
+const maxBlacklist = 1000
+
+// blacklistText is what is blacklisted as a JSON list of [upstrand, upstream, Unix second], those first that stay longest;
+// empty: nothing is. What does not fit is left out.
+func blacklistText(list func() []proxy.Blacklisted) string {
+	if list == nil {
+		return ""
+	}
+	text := []byte("[")
+	for _, b := range list() {
+		row, err := json.Marshal([]any{b.Upstrand, b.Upstream, b.Until})
+		if err != nil || len(text)+1+len(row)+1 > maxBlacklist {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(text, row...)
+	}
+	if len(text) == 1 {
+		return ""
+	}
+	return string(append(text, ']'))
 }
 
 // clip bounds what travels in a beat.

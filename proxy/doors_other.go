@@ -1,0 +1,7 @@
+//go:build !linux
+
+package proxy
+
+import "syscall"
+
+func reusePort(_, _ string, _ syscall.RawConn) error { return nil }

@@ -1,0 +1,177 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/http1"
+	"github.com/upstrand/upstrand/proxy/site"
+)
+
+// handleSite serves a request by the file's server blocks. It holds the site, so that one which was replaced is closed,
+// with its logs, when its last request has ended.
+func (p *Proxy) handleSite(ctx context.Context, t *table, r *forward.Request, c forward.Client) {
+	for !t.users.enter() {
+		next := p.table.Load()
+		if next == t { // the proxy is shut down
+			c.Abort()
+			return
+		}
+		t = next
+	}
+	defer t.users.exit()
+	began := p.clock()
+	served := t.site.Handle(ctx, t, r, c)
+	took := time.Duration(p.clock() - began)
+	t.counted(served.Exchange.Upstream).count(&served.Exchange, took)
+	if p.config.AccessLog != nil {
+		p.logAccess(r, served.Exchange.Upstream, &served.Exchange, took)
+	}
+}
+
+// Requests that went to no upstream of the file, and those that went to hosts which only they name, are counted together.
+const (
+	countedLocal = "(local)"
+	countedHosts = "(hosts)"
+)
+
+// counted is whose metrics a request belongs to.
+func (t *table) counted(upstream string) *service {
+	if upstream == "" {
+		return t.counts[countedLocal]
+	}
+	if s := t.counts[upstream]; s != nil {
+		return s
+	}
+	return t.counts[countedHosts]
+}
+
+// users counts the requests that use a site.
+type users struct {
+	site *site.Site
+	n    atomic.Int64 // requests, and one as long as the site is in force; below 1: closed
+}
+
+func newUsers(s *site.Site) *users {
+	u := &users{site: s}
+	u.n.Store(1)
+	return u
+}
+
+// enter counts a request in. It is false when the site is closed: then the table of now has another one.
+func (u *users) enter() bool {
+	for {
+		n := u.n.Load()
+		if n < 1 {
+			return false
+		}
+		if u.n.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// exit counts a request out.
+func (u *users) exit() {
+	if u.n.Add(-1) == 0 {
+		u.site.Close()
+	}
+}
+
+// leave is for the site's going out of force.
+func (u *users) leave() { u.exit() }
+
+// Group is the group of an upstream in force; nil: there is none. For those who look at it, such as explain.
+func (p *Proxy) Group(name string) *balance.Group {
+	if e := p.entry(name); e != nil {
+		return e.group
+	}
+	return nil
+}
+
+// Spec is what an upstream in force was built from; nil: there is none. It must not be changed.
+func (p *Proxy) Spec(name string) *topology.Group {
+	if e := p.entry(name); e != nil {
+		return e.from
+	}
+	return nil
+}
+
+func (p *Proxy) entry(name string) *entry {
+	if t := p.table.Load(); t != nil {
+		return t.groups[name]
+	}
+	return nil
+}
+
+// Upstreams is the names of those in force, in their order: the file's, then published ones.
+func (p *Proxy) Upstreams() []string {
+	if t := p.table.Load(); t != nil {
+		return t.order
+	}
+	return nil
+}
+
+// Upstream is site.Env's: the group of a name, which has no case, or of a host that a proxy_pass names, as host:port. A
+// host that only the request names is found here too.
+func (t *table) Upstream(name string) *site.Upstream {
+	e := t.names[name]
+	if e == nil {
+		e = t.names[strings.ToLower(name)]
+	}
+	if e == nil {
+		return t.proxy.hosts.of(name, t.file.file.Resolver)
+	}
+	return &e.upstream
+}
+
+// addHosts lets hosts that a proxy_pass names be published upstreams. What is neither that nor a host is a problem; its
+// requests get 502.
+func (t *table) addHosts(c *Compiled) {
+	for _, host := range c.site.Hosts() {
+		name, _, _ := net.SplitHostPort(host)
+		key := strings.ToLower(host)
+		if e := t.names[strings.ToLower(name)]; e != nil {
+			t.names[key] = e
+		}
+		if t.names[key] == nil {
+			t.problems = append(t.problems, topology.Problem{
+				Where: "proxy_pass to " + host, Reason: "neither a published upstream nor a host with an address", Upstream: -1, Upstrand: -1, Line: -1,
+			})
+		}
+	}
+}
+
+// Opener is site.Env's. Openers are made once for each wire and kept: there are as many as a file has kinds of locations.
+func (t *table) Opener(w site.Wire) forward.Opener {
+	p := t.proxy
+	if made, ok := p.openers.Load(w); ok {
+		return made.(forward.Opener)
+	}
+	var o forward.Opener
+	if p.config.Opener != nil {
+		o = p.config.Opener(w)
+	} else {
+		o = p.pools.Opener(http1.Wire(w))
+	}
+	made, _ := p.openers.LoadOrStore(w, o)
+	return made.(forward.Opener)
+}
+
+// Now is site.Env's.
+func (t *table) Now() int64 { return t.proxy.clock() }
+
+// Connections is site.Counter's.
+func (t *table) Connections() site.Connections {
+	s := t.proxy.servers.stats()
+	return site.Connections{
+		Active: s.Active, Accepts: int64(s.Accepts), Handled: int64(s.Handled), Requests: int64(s.Requests),
+		Reading: s.Reading, Writing: s.Writing, Waiting: s.Waiting,
+	}
+}
