@@ -16,6 +16,16 @@ const AgentPrefix = "upstrand-"
 // IsAgent reports whether instances of the service are ours.
 func IsAgent(service string) bool { return strings.HasPrefix(service, AgentPrefix) }
 
+// IsServiceName reports whether a service can have that name: up to 64 of a-z, 0-9, dot, _ and -, with a letter or digit at
+// both ends.
+func IsServiceName(name string) bool {
+	plain := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+	if name == "" || len(name) > 64 || !plain(name[0]) || !plain(name[len(name)-1]) {
+		return false
+	}
+	return strings.IndexFunc(name, func(c rune) bool { return c > 0x7f || !plain(byte(c)) && c != '.' && c != '_' && c != '-' }) < 0
+}
+
 // RoutePath is the canonical form of a served URL path, in which claims are stored: without a slash at its end, but for
 // "/" itself. A route /x matches /x and /x/…, so /x and /x/ are one route. Empty stays empty: no default route.
 func RoutePath(url string) string {

@@ -16,7 +16,7 @@ type Dialect int
 // The dialects.
 const (
 	MySQL  Dialect = iota + 1 // MySQL 8, MariaDB 10.11 and newer
-	SQLite                    // 3.42 and newer; open it with the DSN of SQLiteDSN
+	SQLite                    // 3.43 and newer; open it with the DSN of SQLiteDSN
 )
 
 // String returns the name that the migrations go by.

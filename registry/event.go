@@ -25,16 +25,19 @@ const (
 	EventServiceGone   = "service_gone"   // had no instance for too long, or was deleted
 	EventForgotten     = "forgotten"      // the row of a dead instance was deleted
 	EventStream        = "stream"         // a partition's position was set by hand
+
+	EventTopologyDeclared = "topology_declared" // an operator changed a file of the declared topology
 )
 
 // Kinds of events that the confgen leader adds.
 const (
-	EventDeclaredWins    = "declared_wins"      // a derived upstream, upstrand or route gave way to a declared one
-	EventInstanceRefused = "instance_refused"   // an instance that can't be published as it is
-	EventServiceRefused  = "service_refused"    // a service that can't be published as it is
-	EventPathTaken       = "route_path_taken"   // two claims that come to the same path: the older one has it
-	EventRestored        = "database_restored"  // the topic or an agent is ahead of the database
-	EventResumed         = "publishing_resumed" // after a restored database
+	EventDeclaredWins    = "declared_wins"       // a derived upstream, upstrand or route gave way to a declared one
+	EventInstanceRefused = "instance_refused"    // an instance that can't be published as it is
+	EventServiceRefused  = "service_refused"     // a service that can't be published as it is
+	EventDeclarationBad  = "declaration_refused" // the declared topology can't be read: what was read before stays
+	EventPathTaken       = "route_path_taken"    // two claims that come to the same path: the older one has it
+	EventRestored        = "database_restored"   // the topic or an agent is ahead of the database
+	EventResumed         = "publishing_resumed"  // after a restored database
 )
 
 // EventKinds lists all of them.
@@ -42,8 +45,8 @@ func EventKinds() []string {
 	return []string{
 		EventJoined, EventRestarted, EventChanged, EventDraining, EventUp, EventLeft,
 		EventStale, EventUnproven, EventProven, EventSuperseded, EventRouteClaimed, EventRouteRefused,
-		EventRouteReleased, EventServiceGone, EventForgotten, EventStream, EventDeclaredWins, EventInstanceRefused,
-		EventServiceRefused, EventPathTaken, EventRestored, EventResumed,
+		EventRouteReleased, EventServiceGone, EventForgotten, EventStream, EventTopologyDeclared, EventDeclaredWins,
+		EventDeclarationBad, EventInstanceRefused, EventServiceRefused, EventPathTaken, EventRestored, EventResumed,
 	}
 }
 

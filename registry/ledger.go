@@ -15,7 +15,7 @@ const (
 )
 
 // ledger is the registry's counters, held under their row locks until the transaction ends. Whoever holds it is the only
-// writer of instance, address, service, route_claim, removal and event.
+// writer of instance, address, service, route_claim, removal, declared and event.
 type ledger struct {
 	n         int64 // the registry revision
 	forgotten int64 // Changes can't tell what happened up to here

@@ -23,7 +23,7 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 }
 
 // Snapshot reads all that the topology is built from, of one moment: the routable instances in the order of their dense
-// keys, services and route claims by name. It reads no hot row.
+// keys, services and route claims by name, and the declared files. It reads no hot row.
 func (s *Store) Snapshot(ctx context.Context) (Snapshot, error) {
 	var snap Snapshot
 	err := s.read(ctx, func(tx *sqlx.Tx) (err error) {
@@ -36,7 +36,11 @@ func (s *Store) Snapshot(ctx context.Context) (Snapshot, error) {
 		if snap.Services, err = servicesWhere(ctx, tx, `1 = 1`); err != nil {
 			return err
 		}
-		snap.Claims, err = claimsWhere(ctx, tx, `1 = 1`)
+		if snap.Claims, err = claimsWhere(ctx, tx, `1 = 1`); err != nil {
+			return err
+		}
+		declared, err := declaredAll(ctx, tx)
+		snap.Declared = &declared
 		return err
 	})
 	if err != nil {
@@ -46,7 +50,7 @@ func (s *Store) Snapshot(ctx context.Context) (Snapshot, error) {
 }
 
 // Changes reads what changed after revision since, of one moment: instances of any liveness, services and claims as they
-// are now, and the names of those removed. The error wraps ErrTooOld when that can't be told; read a Snapshot then.
+// are now, the names of those removed, and the declared files if they did. The error wraps ErrTooOld when that can't be told; read a Snapshot then.
 func (s *Store) Changes(ctx context.Context, since int64) (Snapshot, error) {
 	var snap Snapshot
 	err := s.read(ctx, func(tx *sqlx.Tx) (err error) {
@@ -75,7 +79,10 @@ func (s *Store) Changes(ctx context.Context, since int64) (Snapshot, error) {
 		if snap.RemovedServices, err = removedSince(ctx, tx, removedService, since); err != nil {
 			return err
 		}
-		snap.RemovedClaims, err = removedSince(ctx, tx, removedClaim, since)
+		if snap.RemovedClaims, err = removedSince(ctx, tx, removedClaim, since); err != nil {
+			return err
+		}
+		snap.Declared, err = declaredSince(ctx, tx, since)
 		return err
 	})
 	if err != nil {

@@ -166,6 +166,8 @@ type Snapshot struct {
 	Instances []Instance // ordered by DenseID; from Store.Snapshot the routable ones, from Store.Changes all that changed
 	Services  []Service
 	Claims    []RouteClaim
+	// Declared is what operators declared. From Store.Changes it is nil when that did not change.
+	Declared *Declaration
 	// RemovedServices and RemovedClaims are only set by Store.Changes.
 	RemovedServices []string
 	RemovedClaims   []string

@@ -1,8 +1,9 @@
 // Package api is the registry's HTTP API: what the registry knows of services, instances, proxies, topology versions,
-// events and streams, for people and tools; and POST /v1/beats for senders that can't speak Kafka.
+// events and streams, for people and tools; POST /v1/beats for senders that can't speak Kafka; and POST /v1/topology, by
+// which operators declare upstreams, upstrands and routes.
 //
-// It reads the database and writes nothing to it: beats go to Kafka like everyone's, and take effect when a listener
-// applies them. Nothing that serves traffic calls it, so it may be down. It knows no users and gives no permissions:
+// It reads the database, and writes nothing to it but what is declared: beats go to Kafka like everyone's, and take effect
+// when a listener applies them; a declared topology takes effect when confgen publishes it. Nothing that serves traffic calls it, so it may be down. It knows no users and gives no permissions:
 // whoever reaches its port may use it.
 package api
 
@@ -36,6 +37,15 @@ type Reader interface {
 	GetVersion(ctx context.Context, version int64) (registry.Version, error)
 	VersionsAfter(ctx context.Context, version int64) ([]int64, error)
 	VersionRecords(ctx context.Context, version int64, prefix, after string, limit int) ([]registry.TopologyRecord, error)
+	Declared(context.Context) (registry.Declaration, error)
+	DeclaredAt(ctx context.Context, name string, revision int64) (registry.DeclaredFile, error)
+	DeclaredHistory(ctx context.Context, name string, before int64, limit int) ([]registry.DeclaredFile, error)
+}
+
+// Declarer keeps what operators declare. *registry.Store satisfies it.
+type Declarer interface {
+	Snapshot(context.Context) (registry.Snapshot, error)
+	Declare(context.Context, registry.Declare) (done registry.DeclaredFile, changed bool, err error)
 }
 
 // Message is a record for the heartbeat topic.
@@ -52,6 +62,7 @@ type Publisher interface {
 type Config struct {
 	Store     Reader    // required
 	Publisher Publisher // nil: POST /v1/beats answers 503
+	Declarer  Declarer  // nil: POST /v1/topology answers 503
 	Logger    zerolog.Logger
 	// Registerer takes the metrics upstrand_api_…; nil: none are kept.
 	Registerer prometheus.Registerer
@@ -74,12 +85,14 @@ const (
 )
 
 type api struct {
-	cfg     Config
-	store   Reader
-	metrics *metrics
-	waiting chan struct{} // one entry for each request that waits for events
+	cfg      Config
+	store    Reader
+	metrics  *metrics
+	waiting  chan struct{} // one entry for each request that waits for events
+	planning chan struct{} // one entry for each request that plans a change of what is declared
 
 	publishing trouble // of writing beats
+	strands    strandViews
 }
 
 // New builds the handler for /v1/… and /openapi.json. It starts nothing. The server should have no write timeout
@@ -99,7 +112,7 @@ func New(cfg Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &api{cfg: cfg, store: cfg.Store, metrics: m, waiting: make(chan struct{}, cfg.MaxWaiting)}
+	a := &api{cfg: cfg, store: cfg.Store, metrics: m, waiting: make(chan struct{}, cfg.MaxWaiting), planning: make(chan struct{}, 2)}
 	mux := http.NewServeMux()
 	h := humago.New(mux, humaConfig())
 	h.UseMiddleware(checkParams)

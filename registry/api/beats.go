@@ -71,21 +71,38 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ndjson bool,
 			Allowed: typeJSON + " for a beat or an array of beats, " + typeNDJSON + " for a beat a line (curl: -H 'Content-Type: " + typeJSON + "')",
 		})
 	}
+	body, p = readAll(w, r, MaxBody, fmt.Sprintf("up to %d bytes and %d beats", MaxBody, MaxBeats))
+	return body, media == typeNDJSON, p
+}
+
+// readJSON reads a body that must say it is JSON.
+func readJSON(w http.ResponseWriter, r *http.Request, most int64) ([]byte, *problem) {
+	given := r.Header.Get("Content-Type")
+	if media, _, err := mime.ParseMediaType(given); err != nil || media != typeJSON {
+		return nil, newProblem(http.StatusUnsupportedMediaType, "the body is not JSON, or does not say so", wire.FieldError{
+			Location: "header.Content-Type", Message: "is not known", Value: shown(given), Allowed: typeJSON,
+		})
+	}
+	return readAll(w, r, most, fmt.Sprintf("up to %d bytes", most))
+}
+
+// readAll reads a body of at most so many bytes.
+func readAll(w http.ResponseWriter, r *http.Request, most int64, allowed string) ([]byte, *problem) {
 	// Without effect where the connection can't do it, such as in tests.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
-	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, false, newProblem(http.StatusRequestEntityTooLarge, "the body is too large", wire.FieldError{
-			Location: "body", Message: "is too large", Allowed: fmt.Sprintf("up to %d bytes and %d beats", MaxBody, MaxBeats),
+		return nil, newProblem(http.StatusRequestEntityTooLarge, "the body is too large", wire.FieldError{
+			Location: "body", Message: "is too large", Allowed: allowed,
 		})
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, false, newProblem(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %v", bodyTime))
+		return nil, newProblem(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %v", bodyTime))
 	case err != nil:
-		return nil, false, newProblem(http.StatusBadRequest, "the body can't be read: "+err.Error())
+		return nil, newProblem(http.StatusBadRequest, "the body can't be read: "+err.Error())
 	}
-	return body, media == typeNDJSON, nil
+	return body, nil
 }
 
 // split cuts a body into beats, each still as sent. An array that is no JSON is refused as a whole, since it can't be

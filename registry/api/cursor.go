@@ -23,11 +23,13 @@ const (
 	cursorVersions  = "v1"
 	cursorTopology  = "t1"
 	cursorRejected  = "r1"
+	cursorDeclared  = "d1"
+	cursorUpstrands = "u1"
 )
 
 // cursorParts is how many parts the key of each kind has.
 var cursorParts = map[string]int{
-	cursorServices: 1, cursorInstances: 2, cursorAgents: 2, cursorEvents: 1, cursorVersions: 1, cursorTopology: 2, cursorRejected: 3,
+	cursorServices: 1, cursorInstances: 2, cursorAgents: 2, cursorEvents: 1, cursorVersions: 1, cursorTopology: 2, cursorRejected: 3, cursorDeclared: 1, cursorUpstrands: 1,
 }
 
 var errCursor = errors.New("is not a cursor of this list")

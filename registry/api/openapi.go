@@ -11,10 +11,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/upstrand/upstrand/heartbeat"
+	"github.com/upstrand/upstrand/registry"
 	"github.com/upstrand/upstrand/registry/wire"
 )
 
-const description = `What the registry of Upstrand knows, and a way to send beats without Kafka.
+const description = `What the registry of Upstrand knows, what operators declare, and a way to send beats without Kafka.
 
 Lists are paged: an answer with next_cursor has more rows; ask again with the same filters and cursor=NEXT_CURSOR.
 Filters that take several values take them separated by commas. Unknown parameters are errors.
@@ -32,7 +33,7 @@ func humaConfig() huma.Config {
 			Components: &huma.Components{Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)},
 			Tags: []*huma.Tag{
 				{Name: "registry", Description: "Services and their instances."},
-				{Name: "topology", Description: "What was published to the proxies, and what they serve."},
+				{Name: "topology", Description: "What operators declare, what was published to the proxies, and what they serve."},
 				{Name: "operations", Description: "What happened, and how the pipeline is doing."},
 				{Name: "beats", Description: "Sending."},
 			},
@@ -46,6 +47,7 @@ func humaConfig() huma.Config {
 var errorTexts = map[int]string{
 	http.StatusBadRequest:            "A parameter can't be used; errors says which, why and what is allowed.",
 	http.StatusNotFound:              "There is no such thing.",
+	http.StatusConflict:              "The declared topology is at another revision than the one expected; detail says by what change.",
 	http.StatusForbidden:             "A browser sends this from a page of another site.",
 	http.StatusRequestTimeout:        "The body did not arrive in time.",
 	http.StatusRequestEntityTooLarge: fmt.Sprintf("The body is above %d bytes or has more than %d beats.", MaxBody, MaxBeats),
@@ -82,6 +84,7 @@ func operation(method, path, id, tag, summary, text string, errorStatuses ...int
 func finishDocument(document *huma.OpenAPI) ([]byte, error) {
 	schemas := document.Components.Schemas
 	schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")
+	schemas.Schema(reflect.TypeFor[wire.DeclareRequest](), true, "DeclareRequest")
 	for _, own := range []string{"ErrorModel", "ErrorDetail"} { // huma's, which no answer has
 		delete(schemas.Map(), own)
 	}
@@ -94,13 +97,14 @@ func finishDocument(document *huma.OpenAPI) ([]byte, error) {
 		}
 	}
 	for _, item := range document.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post} {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Delete} {
 			for _, p := range parametersOf(op) {
 				p.Schema.Nullable = false
 			}
 		}
 	}
 	describeBeats(document)
+	describeDeclare(document)
 	text, err := withBeat(document)
 	if err != nil {
 		return nil, fmt.Errorf("registry api: openapi document: %w", err)
@@ -172,3 +176,22 @@ func describeBeats(document *huma.OpenAPI) {
 		},
 	}
 }
+
+// describeDeclare adds the body of POST /v1/topology, which huma does not read, and what its errors mean.
+func describeDeclare(document *huma.OpenAPI) {
+	item := document.Paths["/v1/topology"]
+	item.Post.RequestBody = &huma.RequestBody{
+		Required:    true,
+		Description: fmt.Sprintf("The text has at most %d bytes.", registry.MaxDeclared),
+		Content:     map[string]*huma.MediaType{typeJSON: {Schema: &huma.Schema{Ref: "#/components/schemas/DeclareRequest"}}},
+	}
+	for status, text := range map[int]string{
+		http.StatusBadRequest: "The body can't be used; errors says why and what is allowed.", http.StatusRequestEntityTooLarge: "The body is too large.",
+		http.StatusUnsupportedMediaType: "The body is not application/json.", http.StatusUnprocessableEntity: faultsText,
+	} {
+		item.Post.Responses[strconv.Itoa(status)].Description = text
+	}
+	document.Paths["/v1/topology/declared/{name}"].Delete.Responses["422"].Description = faultsText
+}
+
+const faultsText = "The declared topology would have faults: errors has all of them, with FILE:LINE as location. Nothing was changed."

@@ -57,6 +57,9 @@ func (a *api) register(h huma.API) {
 	huma.Register(h, get("/v1/topology", "get-topology", "topology", "Show a topology version",
 		"With a page of the records that are live in it, by key.", bad, missing), a.getTopology)
 	huma.Register(h, get("/v1/topology/versions", "list-topology-versions", "topology", "List topology versions", "Newest first.", bad), a.listVersions)
+	huma.Register(h, get("/v1/upstrands", "list-upstrands", "topology", "List upstrands",
+		"Those of the newest topology version, derived and declared, by name, with how many servers their upstreams have. What a proxy remembers of them (where the next request begins, counts, all that is blacklisted) its admin address shows: /debug/upstrands.", bad), a.listUpstrands)
+	huma.Register(h, get("/v1/upstrands/{name}", "get-upstrand", "topology", "Show an upstrand", "With the servers of its upstreams.", bad, missing), a.getUpstrand)
 	huma.Register(h, get("/v1/agents", "list-agents", "topology", "List the agents",
 		"Proxies, with the version that each serves compared with the newest one.", bad), a.listAgents)
 	huma.Register(h, get("/v1/events", "list-events", "operations", "List or follow events",
@@ -66,6 +69,7 @@ func (a *api) register(h huma.API) {
 		"Their clocks, positions, lag and owners.", bad), a.listStreams)
 	huma.Register(h, get("/v1/rejected", "list-rejected", "operations", "List records that could not be used",
 		"Newest first; a bounded number is kept.", bad), a.listRejected)
+	a.registerDeclared(h)
 	words(h, "/v1/events", "kind", registry.EventKinds())
 	words(h, "/v1/rejected", "reason", rejectedReasons())
 	post := operation(http.MethodPost, "/v1/beats", "post-beats", "beats", "Send beats",
@@ -73,6 +77,24 @@ func (a *api) register(h huma.API) {
 		bad, http.StatusForbidden, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)
 	post.DefaultStatus = http.StatusAccepted
 	huma.Register(h, post, a.postBeats)
+}
+
+// registerDeclared adds what is about the declared topology.
+func (a *api) registerDeclared(h huma.API) {
+	const bad, missing = http.StatusBadRequest, http.StatusNotFound
+	huma.Register(h, operation(http.MethodPost, "/v1/topology", "declare-topology", "topology", "Declare a file of the topology",
+		"Upstreams, upstrands and routes in nginx's syntax, under a name. They win over derived ones of their names, and confgen publishes them with its next version. "+
+			"All declared files are checked together against the live registry; the answer says what becomes of the published topology. To roll back, declare an old text again.",
+		bad, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity), a.declare)
+	get := func(path, id, summary, text string, errs ...int) huma.Operation {
+		return operation(http.MethodGet, path, id, "topology", summary, text, errs...)
+	}
+	huma.Register(h, get("/v1/topology/declared", "get-declared", "List the declared files", "By name, without their texts."), a.getDeclared)
+	huma.Register(h, get("/v1/topology/declared/{name}", "get-declared-file", "Show a declared file", "", bad, missing), a.getDeclaredFile)
+	huma.Register(h, operation(http.MethodDelete, "/v1/topology/declared/{name}", "delete-declared-file", "topology", "Delete a declared file",
+		"Its history is kept.", bad, http.StatusForbidden, missing, http.StatusConflict, http.StatusUnprocessableEntity), a.undeclare)
+	huma.Register(h, get("/v1/topology/declared/{name}/history", "list-declared-history", "List the changes of a declared file", "Newest first, without texts; deletions are among them.", bad, missing), a.listDeclaredHistory)
+	huma.Register(h, get("/v1/topology/declared/{name}/history/{revision}", "get-declared-revision", "Show a declared file as a change made it", "", bad, missing), a.getDeclaredRevision)
 }
 
 // words makes a list of words all that a parameter may be. Tags of the input can't hold what is said elsewhere already.

@@ -116,8 +116,11 @@ func routeOf(r *http.Request) string {
 	return path
 }
 
+// methods are those that some route has.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete}
+
 func methodLabel(method string) string {
-	if slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost}, method) {
+	if slices.Contains(methods, method) {
 		return method
 	}
 	return "other"
@@ -132,8 +135,8 @@ func fallback(mux *http.ServeMux, document *huma.OpenAPI) http.Handler {
 	slices.Sort(routes)
 	list := strings.Join(routes, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if methods := allowedMethods(mux, r); len(methods) > 0 {
-			allow := strings.Join(methods, ", ")
+		if allowed := allowedMethods(mux, r); len(allowed) > 0 {
+			allow := strings.Join(allowed, ", ")
 			newProblem(http.StatusMethodNotAllowed, r.Method+" is no method of "+r.URL.Path,
 				wire.FieldError{Location: "method", Message: "is not allowed", Value: shown(r.Method), Allowed: allow},
 			).header("Allow", allow).write(w)
@@ -146,13 +149,13 @@ func fallback(mux *http.ServeMux, document *huma.OpenAPI) http.Handler {
 }
 
 func allowedMethods(mux *http.ServeMux, r *http.Request) []string {
-	var methods []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+	var allowed []string
+	for _, method := range methods {
 		other := r.Clone(context.WithoutCancel(r.Context()))
 		other.Method = method
 		if _, pattern := mux.Handler(other); pattern != "" && pattern != "/" {
-			methods = append(methods, method)
+			allowed = append(allowed, method)
 		}
 	}
-	return methods
+	return allowed
 }

@@ -1,4 +1,5 @@
-// Package client reads the registry's HTTP API, and sends beats through it for programs that can't speak Kafka.
+// Package client reads the registry's HTTP API, declares topology through it, and sends beats through it for programs that
+// can't speak Kafka.
 //
 // It needs the standard library alone. It is not how a Go service should beat (package heartbeat writes to Kafka
 // itself and does not depend on the registry being up), and it caches and retries nothing.
@@ -63,6 +64,12 @@ func (e *Error) Error() string {
 func IsNotFound(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusNotFound && e.Problem != nil
+}
+
+// IsConflict reports whether err says that the declared topology is at another revision than the expected one.
+func IsConflict(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusConflict && e.Problem != nil
 }
 
 // New checks the configuration. It calls nothing.

@@ -16,7 +16,7 @@ type Problem struct {
 
 // FieldError is one thing that is wrong.
 type FieldError struct {
-	Location string `json:"location" example:"query.limit" doc:"path.NAME, query.NAME, header.NAME, body, or body[i].field for the i-th beat, counted from 0."`
+	Location string `json:"location" example:"query.limit" doc:"path.NAME, query.NAME, header.NAME, body, body.FIELD, body[i].field for the i-th beat, counted from 0, or FILE:LINE of a declared file."`
 	Message  string `json:"message" doc:"What is wrong with it."`
 	Reason   string `json:"reason,omitempty" example:"bad_port" doc:"Code of what is wrong with a beat; absent for anything else."`
 	Value    string `json:"value,omitempty" doc:"What was given, cut to 200 bytes."`
