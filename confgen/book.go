@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/registry"
@@ -13,8 +14,7 @@ import (
 // book is Build in its incremental form: it holds what the registry said and the records that follow from it, and
 // rebuilds only the services that changed.
 type book struct {
-	declared *topology.Config
-	names    declaredNames
+	declared *declaration
 	services map[string]*service
 	claims   map[string]registry.RouteClaim // by the registry's path
 	dirty    map[string]bool                // services to rebuild
@@ -22,6 +22,14 @@ type book struct {
 	want     content
 	causes   causes
 	general  []Note // about no service: of claims
+
+	// Of the declared part.
+	read            int64             // revision that declared was read from; 0: none was
+	redeclared      bool              // it is another one than that of the last rebuild
+	published       map[string][]byte // its records as of the last rebuild
+	cause           string            // what led to it
+	unread          []Note            // the registry has another one that can't be read
+	refusedDeclared []Note            // of it, what can't be published
 }
 
 // service is one service's part of the book.
@@ -39,37 +47,14 @@ type service struct {
 
 func newBook(declared *topology.Config) *book {
 	b := &book{
-		declared: declared,
-		names:    namesOf(declared),
+		declared: newDeclaration(nil),
 		services: map[string]*service{},
 		claims:   map[string]registry.RouteClaim{},
 		dirty:    map[string]bool{},
 		want:     newContent(),
 	}
-	if declared != nil {
-		b.putDeclared()
-	}
+	b.declare(declared)
 	return b
-}
-
-// putDeclared publishes the declared part; what can't be encoded was refused when it was declared.
-func (b *book) putDeclared() {
-	put := func(r topology.Record, err error) {
-		if err != nil {
-			b.general = append(b.general, Note{Kind: NoteBadService, Text: err.Error()})
-			return
-		}
-		b.want.set(r.Key, r.Value)
-	}
-	for _, u := range b.declared.Upstreams {
-		put(topology.EncodeUpstream(u))
-	}
-	for _, u := range b.declared.Upstrands {
-		put(topology.EncodeUpstrand(u))
-	}
-	for _, r := range b.declared.Routes {
-		put(topology.EncodeRoute(r))
-	}
 }
 
 // prime fills an empty book with what was published last, so that load tells what changed since and keeps the parts of
@@ -88,9 +73,10 @@ func (b *book) prime(c *topology.Config, parts map[string]int) {
 		}
 		b.dirty[s.Name] = true
 	}
+	b.primeDeclared(c)
 	for _, r := range c.Routes {
 		if r.Origin == topology.Derived {
-			sv := b.service(cmp.Or(r.Upstream, r.Upstrand))
+			sv := b.service(strings.ToLower(cmp.Or(r.Upstream, r.Upstrand))) // a declared one's name may have capitals
 			sv.paths = append(sv.paths, r.Path)
 		}
 	}
@@ -144,6 +130,9 @@ func (b *book) load(snap registry.Snapshot) {
 		b.claims[c.Path] = c
 	}
 	b.reclaim = true
+	if snap.Declared != nil {
+		b.readDeclared(*snap.Declared)
+	}
 }
 
 // apply takes what changed since the last load or apply.
@@ -164,6 +153,9 @@ func (b *book) apply(ch registry.Snapshot) {
 	for _, path := range ch.RemovedClaims {
 		delete(b.claims, path)
 		b.reclaim = true
+	}
+	if ch.Declared != nil {
+		b.readDeclared(*ch.Declared)
 	}
 }
 
@@ -246,7 +238,7 @@ func (s *service) drop(id string) {
 
 // notes is all that is worth telling now, sorted.
 func (b *book) notes() []Note {
-	out := append([]Note(nil), b.general...)
+	out := slices.Concat(b.general, b.unread, b.refusedDeclared)
 	for _, s := range b.services {
 		out = append(out, s.derived.notes...)
 		out = append(out, s.bad...)
@@ -261,11 +253,9 @@ func (b *book) notes() []Note {
 // config is the whole as one value. It is for Build and for tests: the Generator publishes want.
 func (b *book) config() *topology.Config {
 	c := &topology.Config{}
-	if b.declared != nil {
-		c.Upstreams = slices.Clone(b.declared.Upstreams)
-		c.Upstrands = slices.Clone(b.declared.Upstrands)
-		c.Routes = slices.Clone(b.declared.Routes)
-	}
+	c.Upstreams = slices.Clone(b.declared.config.Upstreams)
+	c.Upstrands = slices.Clone(b.declared.config.Upstrands)
+	c.Routes = b.routes()
 	for _, name := range slices.Sorted(maps.Keys(b.services)) {
 		s := b.services[name]
 		instances := make([]topology.Instance, len(s.members))

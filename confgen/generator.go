@@ -74,8 +74,6 @@ type Config struct {
 	Heartbeats HeartbeatLog
 	// Housekeep, if set, tidies the registry: releases urls, forgets the dead, trims histories. The leader calls it.
 	Housekeep func(ctx context.Context) error
-	// Declared is what operators wrote, nil: nothing.
-	Declared *topology.Config
 
 	Name   string // of the lease; default "confgen"
 	Holder string // of the lease, another one for each process that ever runs

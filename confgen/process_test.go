@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
+	"github.com/upstrand/upstrand/confgen/declared"
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/registry"
 )
@@ -276,7 +277,11 @@ func settle(d time.Duration) {
 func (w *world) converged() {
 	w.t.Helper()
 	snap, _ := w.db.Snapshot(w.t.Context())
-	want := Build(Input{Instances: snap.Instances, Services: snap.Services, Claims: snap.Claims}).Config
+	in := Input{Instances: snap.Instances, Services: snap.Services, Claims: snap.Claims}
+	if snap.Declared != nil {
+		in.Declared = declared.Read(Files(snap.Declared.Files)).Config
+	}
+	want := Build(in).Config
 	records, err := topology.Encode(want)
 	if err != nil {
 		w.t.Fatal(err)

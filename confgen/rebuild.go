@@ -26,10 +26,11 @@ func (b *book) rebuild() []string {
 	for _, name := range names {
 		s := b.services[name]
 		old := s.records
-		if s.records = nil; s.empty() {
+		_, kept := b.declared.kept[name]
+		if s.records = nil; s.empty() && !kept {
 			delete(b.services, name)
 		} else {
-			s.derived = derive(name, s.zones(), s.paths, b.names)
+			s.derived = derive(name, s.zones(), s.paths, b.declared)
 			s.records, s.bad = s.encode(name)
 		}
 		for key := range old {
@@ -38,6 +39,7 @@ func (b *book) rebuild() []string {
 			}
 		}
 	}
+	b.putDeclared(set)
 	for _, name := range names {
 		if s := b.services[name]; s != nil {
 			for key, value := range s.records {

@@ -158,6 +158,7 @@ func (t *term) poll(ctx context.Context) error {
 	for _, key := range t.book.rebuild() {
 		t.unstored[key] = true
 	}
+	t.readDeclared()
 	t.revision, t.reload = snap.Revision, false
 	t.g.metrics.build.Observe(time.Since(built).Seconds())
 	t.g.metrics.revision.Set(float64(t.revision))

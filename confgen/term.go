@@ -40,16 +40,17 @@ type term struct {
 	reason    string          // cause of the newest version, for the commit
 	made      time.Time       // when the newest version was made, likewise
 
-	reports   []report      // of the agents
-	agents    topology.Pair // highest epoch and, on its own, highest version of the plausible ones
-	firstSeen int64         // epoch from which on records are this term's own; see ahead
-	cleared   topology.Pair // epoch and version up to which no hold is wanted any more
-	held      bool          // a hold was sat out in this term, and the database has not gone back since
-	untold    bool          // there may be notes that were not told
-	muteAt    time.Time     // when telling failed last
-	troubles  *troubles
-	ignoredAt time.Time // when implausible reports were told last
-	trouble   error     // what keeps this round from publishing
+	reports    []report      // of the agents
+	agents     topology.Pair // highest epoch and, on its own, highest version of the plausible ones
+	firstSeen  int64         // epoch from which on records are this term's own; see ahead
+	cleared    topology.Pair // epoch and version up to which no hold is wanted any more
+	held       bool          // a hold was sat out in this term, and the database has not gone back since
+	untold     bool          // there may be notes that were not told
+	complained string        // of what is declared, last
+	muteAt     time.Time     // when telling failed last
+	troubles   *troubles
+	ignoredAt  time.Time // when implausible reports were told last
+	trouble    error     // what keeps this round from publishing
 
 	commitAt, agentsAt, auditAt time.Time // when last done
 }
@@ -205,10 +206,11 @@ func (t *term) readRegistry(ctx context.Context) error {
 		return fmt.Errorf("confgen: read the registry: %w", err)
 	}
 	start := time.Now()
-	t.book = newBook(t.g.cfg.Declared)
+	t.book = newBook(nil)
 	t.prime()
 	t.book.load(snap)
 	t.book.rebuild()
+	t.readDeclared()
 	t.revision, t.reload = snap.Revision, false
 	t.unstored = map[string]bool{}
 	for key := range t.book.want.records {
@@ -222,6 +224,15 @@ func (t *term) readRegistry(ctx context.Context) error {
 	t.g.metrics.revision.Set(float64(t.revision))
 	t.untold = true
 	return nil
+}
+
+// readDeclared complains when the declared topology can't be read.
+func (t *term) readDeclared() {
+	if n := t.book.unread; len(n) > 0 && n[0].Text != t.complained {
+		t.complained = n[0].Text
+		t.g.metrics.failures.WithLabelValues("declared").Inc()
+		t.log.Error().Msg(t.complained)
+	}
 }
 
 // prime tells the book what was published last.

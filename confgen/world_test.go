@@ -25,6 +25,7 @@ type database struct {
 	services  map[string]registry.Service
 	claims    map[string]registry.RouteClaim
 	removed   map[string]int64 // "service/NAME", "claim/PATH" → revision
+	declared  registry.Declaration
 
 	holder  string
 	epoch   int64
@@ -56,7 +57,7 @@ func (d *database) clone() *database {
 		revision: d.revision, dense: d.dense, instances: maps.Clone(d.instances), services: maps.Clone(d.services), claims: maps.Clone(d.claims),
 		removed: maps.Clone(d.removed), holder: d.holder, epoch: d.epoch, expires: d.expires,
 		versions: slices.Clone(d.versions), records: slices.Clone(d.records),
-		agents: maps.Clone(d.agents), streams: maps.Clone(d.streams), events: slices.Clone(d.events),
+		agents: maps.Clone(d.agents), streams: maps.Clone(d.streams), events: slices.Clone(d.events), declared: d.declared,
 	}
 }
 
@@ -67,7 +68,7 @@ func (d *database) restore(b *database) {
 	defer d.mu.Unlock()
 	d.revision, d.dense, d.instances, d.services, d.claims, d.removed = b.revision, b.dense, b.instances, b.services, b.claims, b.removed
 	d.holder, d.epoch, d.expires, d.versions, d.records = b.holder, b.epoch, b.expires, b.versions, b.records
-	d.agents, d.streams = b.agents, b.streams
+	d.agents, d.streams, d.declared = b.agents, b.streams, b.declared
 }
 
 // put adds or changes an instance, named service/id.
@@ -116,6 +117,19 @@ func (d *database) leave(names ...string) {
 	}
 }
 
+// declare puts a file in place of the one of its name; without a text it goes.
+func (d *database) declare(name, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.revision++
+	f := registry.DeclaredFile{Name: name, Text: text, Revision: d.declared.Revision + 1, Deleted: text == "", Author: "ops", RegistryRevision: d.revision}
+	files := slices.DeleteFunc(slices.Clone(d.declared.Files), func(o registry.DeclaredFile) bool { return o.Name == name })
+	if !f.Deleted {
+		files = append(files, f)
+	}
+	d.declared = registry.Declaration{Revision: f.Revision, Files: files, Last: f}
+}
+
 // forget deletes a service whose instances are all gone.
 func (d *database) forget(service string) {
 	d.mu.Lock()
@@ -159,6 +173,10 @@ func (d *database) read(since int64) (registry.Snapshot, error) {
 		if in.Revision > since && (since >= 0 || in.Liveness.Routable()) {
 			s.Instances = append(s.Instances, in)
 		}
+	}
+	if d.declared.Last.RegistryRevision > since {
+		declared := d.declared
+		s.Declared = &declared
 	}
 	slices.SortFunc(s.Instances, func(a, b registry.Instance) int { return int(a.DenseID - b.DenseID) })
 	for _, sv := range d.services {
