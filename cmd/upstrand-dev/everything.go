@@ -160,7 +160,7 @@ func (a *all) join(p *roles.Process, pr *cli.Program, conn *kafkaconn.Conn, stor
 	p.Group.Add("demo control", admin.NewServer(control, fleet.Control()).Run)
 	tour := tour{
 		proxy: proxyAddr, registry: registryAddr, admin: p.AdminAddr(), broker: conn.Brokers[0], demo: control.Addr().String(),
-		services: services, interval: a.beatInterval, data: a.data, out: pr.Stdout, ready: p.Ready.Err,
+		services: services, interval: a.beatInterval, data: a.data, zone: a.proxy.Zone, out: pr.Stdout, ready: p.Ready.Err,
 	}
 	p.Group.Add("tour", tour.run)
 	return nil

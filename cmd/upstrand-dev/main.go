@@ -11,6 +11,7 @@ import (
 
 	"github.com/upstrand/upstrand/cmd/internal/cli"
 	"github.com/upstrand/upstrand/cmd/internal/embedded"
+	"github.com/upstrand/upstrand/cmd/internal/filecmd"
 	"github.com/upstrand/upstrand/cmd/internal/ops"
 	"github.com/upstrand/upstrand/cmd/internal/roles"
 )
@@ -29,6 +30,7 @@ func program(l *litter, environ []string, stdout, stderr io.Writer) *cli.Program
 	pr.SetRoot(everything(pr, l))
 	pr.AddRoles()
 	pr.Root().AddCommand(pr.Cobra(broker()), pr.Cobra(demoService()))
-	pr.Root().AddCommand(ops.Commands()...)
+	pr.Root().AddCommand(ops.Commands(filecmd.Check())...)
+	pr.Root().AddCommand(filecmd.Explain(), filecmd.Simulate())
 	return pr
 }

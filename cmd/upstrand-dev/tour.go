@@ -18,6 +18,7 @@ type tour struct {
 	services []demo.Service
 	interval time.Duration
 	data     string
+	zone     string // of the proxy; empty: none
 	out      io.Writer
 	ready    func() error
 }
@@ -107,5 +108,11 @@ func (t tour) print(err error) {
 	fmt.Fprintf(w, "  curl -s -X POST http://%s/whoami-1/start\n", t.demo)
 	fmt.Fprintf(w, "  curl -s -X POST http://%s/whoami-2/kill      # as kill -9: found after %v without a beat\n", t.demo, max(3*t.interval, 3*time.Second))
 	fmt.Fprintf(w, "  curl -s -X POST http://%s/whoami-3/weight/5  # five times the traffic\n", t.demo)
+	if t.zone != "" {
+		fmt.Fprintf(w, "\nThe proxy stands in zone %s and goes elsewhere when nobody there answers. Kill the zone, look, bring it back:\n", t.zone)
+		fmt.Fprintf(w, "  curl -s -X POST http://%s/zone/%s/kill\n", t.demo, t.zone)
+		fmt.Fprintf(w, "  curl -s http://%s/debug/upstrands?name=%s  # as upstrand-dev upstrand show %s\n", t.admin, t.services[0].Name, t.services[0].Name)
+		fmt.Fprintf(w, "  curl -s -X POST http://%s/zone/%s/start\n", t.demo, t.zone)
+	}
 	fmt.Fprintf(w, "\nCtrl-C ends it.\n\n")
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/upstrand/upstrand/cmd/internal/cli"
+	"github.com/upstrand/upstrand/cmd/internal/filecmd"
 	"github.com/upstrand/upstrand/cmd/internal/mysqldb"
 	"github.com/upstrand/upstrand/cmd/internal/ops"
 	"github.com/upstrand/upstrand/cmd/internal/roles"
@@ -27,6 +28,7 @@ topic and forward requests. Each role is a command, run as a process of its own,
 		Environ: environ, Stdout: stdout, Stderr: stderr,
 	}
 	pr.AddRoles()
-	pr.Root().AddCommand(ops.Commands()...)
+	pr.Root().AddCommand(ops.Commands(filecmd.Check())...)
+	pr.Root().AddCommand(filecmd.Explain(), filecmd.Simulate())
 	return pr
 }

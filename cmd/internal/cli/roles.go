@@ -100,11 +100,12 @@ when it has read all that was waiting for it.`,
 
 func (pr *Program) registry() Command {
 	return Command{
-		Use: "registry [flags]", Short: "serve what the registry knows, and take beats over HTTP",
-		Long: `Serves the registry's API: services, instances, proxies, versions of the topology, events, and POST /v1/beats for
-senders that can't speak Kafka. /openapi.json describes it, and the operators' commands (service, instance, topology,
-agent, event) use it. Run as many as you like behind a balancer; no traffic depends on them. It knows no users: let only
-operators and senders reach it. Health, readiness and metrics are on the same address.`,
+		Use: "registry [flags]", Short: "serve what the registry knows, and take declarations and beats over HTTP",
+		Long: `Serves the registry's API: services, instances, proxies, versions of the topology, events; POST /v1/topology, by which
+operators declare upstreams, upstrands and routes; and POST /v1/beats for senders that can't speak Kafka. /openapi.json
+describes it, and the operators' commands (service, instance, topology, agent, event) use it. Run as many as you like
+behind a balancer; no traffic depends on them. It knows no users: let only operators and senders reach it. Health,
+readiness and metrics are on the same address.`,
 		Example: `  ` + pr.Name + ` registry --listen 127.0.0.1:8090 --kafka-brokers kafka:9092 ` + pr.databaseExample() + `
   curl -s http://127.0.0.1:8090/v1/services`,
 		Declare: func(set *settings.Set) Start {
@@ -162,12 +163,20 @@ leader and as standby, as long as the database is in reach. Proxies go on with w
 
 func (pr *Program) proxy() Command {
 	return Command{
-		Use: "proxy [flags]", Short: "forward requests to the instances that live",
+		Use: "proxy [flags]", Short: "forward requests to the instances that live, or as a file says",
 		Long: `Takes HTTP requests and forwards each to a live instance of the service that its path belongs to. It follows the
 topology on Kafka and needs no database. With a state folder it also starts while Kafka is away, from the last good
-topology. It is ready when it has a topology. Its admin address also shows what it serves: /debug/topology and
-/debug/upstreams.`,
+topology. It is ready when it has a topology.
+
+With --conf it serves a configuration file in nginx's syntax as it stands, on the addresses of its listen lines, and needs
+neither Kafka nor anything else. Where --kafka-brokers is given too, the file's proxy_pass lines may name published
+upstreams. SIGHUP, and --watch when a file changes, read it again: open connections and the state of balancing stay, and
+a file that can't be used leaves the old one in force. SIGUSR1 opens the access logs anew.
+
+Its admin address also shows what it serves: /debug/topology, /debug/upstreams, /debug/upstrands (see upstrand upstrand),
+and /debug/picks?upstream=NAME or ?upstrand=NAME, which says why each of the last requests went where it did.`,
 		Example: `  ` + pr.Name + ` proxy --listen :8080 --kafka-brokers kafka:9092 --zone a --state-dir /var/lib/upstrand
+  ` + pr.Name + ` proxy --conf nginx.conf --watch
   curl -s http://127.0.0.1:8081/readyz
   curl -s http://127.0.0.1:8080/orders/`,
 		Declare: func(set *settings.Set) Start {
@@ -175,14 +184,17 @@ topology. It is ready when it has a topology. Its admin address also shows what 
 			x.Flags(set)
 			k, connect := withKafka(set, kafkaconn.Use{Heartbeat: true, UpstreamConf: true}, "upstrand-proxy")
 			var addr string
-			roles.AdminFlags(set, &addr, "127.0.0.1:8081", "/debug/topology", "/debug/upstreams")
+			roles.AdminFlags(set, &addr, "127.0.0.1:8081", "/debug/topology", "/debug/upstreams", "/debug/upstrands", "/debug/picks")
 			return serve(&addr, func(p *roles.Process) error {
-				conn, err := connect(p)
-				if err != nil {
-					return err
+				var conn *kafkaconn.Conn
+				if x.Conf == "" || set.Given("kafka-brokers") {
+					var err error
+					if conn, err = connect(p); err != nil {
+						return err
+					}
 				}
 				p.Group.Allow(x.Ends())
-				_, err = x.Join(p, k, conn)
+				_, err := x.Join(p, k, conn)
 				return err
 			})
 		},

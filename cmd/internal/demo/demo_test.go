@@ -172,7 +172,7 @@ func TestInstancesComeGoAndComeBack(t *testing.T) {
 	w.post("/whoami-3/weight/5")
 	w.await("the weight", 1, func(b heartbeat.Beat) bool { return b.ID == "whoami-3" && b.Weight == 5 })
 	for path, code := range map[string]string{"/nobody/stop": "404", "/whoami-3/dance": "400", "/whoami-3/weight/-1": "400", "/whoami-3/weight/x": "400",
-		"/whoami-3/weight/0": "400", "/whoami-1/weight/0": "400", "/whoami-1/weight/70000": "400", "/whoami-3/stop/now": "400"} {
+		"/whoami-3/weight/0": "400", "/whoami-1/weight/0": "400", "/whoami-1/weight/70000": "400", "/whoami-3/stop/now": "400", "/zone/c/kill": "404", "/zone/a/dance": "400"} {
 		if got := w.post(path); !strings.HasPrefix(got, code) {
 			t.Errorf("%s: %s", path, got)
 		}
@@ -207,5 +207,25 @@ func TestHandler(t *testing.T) {
 	}
 	if code, _ := get("/healthz"); code != 200 {
 		t.Errorf("healthz %d: a service that fails now and then lives", code)
+	}
+}
+
+func TestAZoneIsKilledAndStarted(t *testing.T) {
+	w := newWorld(t)
+	for _, i := range w.fleet.instances {
+		w.await(i.ID+" beats", 1, func(b heartbeat.Beat) bool { return b.ID == i.ID })
+	}
+	states := func() (text string) {
+		for _, i := range w.fleet.instances {
+			fields := strings.Fields(i.Describe())
+			text += i.Zone + " " + fields[len(fields)-1] + ", "
+		}
+		return text
+	}
+	if got := w.post("/zone/a/kill"); strings.Count(got, "stopped") != 2 || states() != "a stopped, b running, a stopped, " {
+		t.Errorf("kill: %s %s", got, states())
+	}
+	if got := w.post("/zone/a/start"); strings.Count(got, "running") != 2 || states() != "a running, b running, a running, " {
+		t.Errorf("start: %s %s", got, states())
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,7 +65,7 @@ func (f *Fleet) stop() {
 // lingers is how long a stopped instance still serves: what a proxy needs to learn of a goodbye.
 const lingers = time.Second
 
-// Control lists the instances and stops, kills, starts and weighs them.
+// Control lists the instances and stops, kills, starts and weighs them, one or a whole zone at a time.
 func (f *Fleet) Control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -75,6 +77,7 @@ func (f *Fleet) Control() http.Handler {
 	mux.HandleFunc("/{id}/{action}/{value}", onlyPost)
 	mux.HandleFunc("POST /{id}/{action}", f.act)
 	mux.HandleFunc("POST /{id}/{action}/{value}", f.act)
+	mux.HandleFunc("POST /zone/{zone}/{action}", f.actInZone)
 	return mux
 }
 
@@ -95,6 +98,32 @@ func (f *Fleet) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, i.Describe())
+}
+
+// actInZone does the same to all instances of a zone, side by side.
+func (f *Fleet) actInZone(w http.ResponseWriter, r *http.Request) {
+	zone, action := r.PathValue("zone"), r.PathValue("action")
+	if !slices.Contains(zones, zone) {
+		http.Error(w, fmt.Sprintf("unknown zone %q: %s", zone, strings.Join(zones, " or ")), http.StatusNotFound)
+		return
+	}
+	errs := make([]error, len(f.instances))
+	var all sync.WaitGroup
+	for n, i := range f.instances {
+		if i.Zone == zone {
+			all.Go(func() { errs[n] = i.do(r.Context(), action, "") })
+		}
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	for _, i := range f.instances {
+		if i.Zone == zone {
+			fmt.Fprintln(w, i.Describe())
+		}
+	}
 }
 
 func (f *Fleet) find(id string) *Instance {

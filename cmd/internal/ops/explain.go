@@ -22,6 +22,10 @@ func (e *explained) Unwrap() error { return e.err }
 
 // explain puts what the registry says of its parameters into the words of the command's flags.
 func explain(cmd *cobra.Command, err error) error {
+	var done *explained
+	if errors.As(err, &done) {
+		return err
+	}
 	var answer *client.Error
 	if !errors.As(err, &answer) || answer.Problem == nil || answer.Status >= 500 {
 		return err
@@ -41,7 +45,7 @@ func explain(cmd *cobra.Command, err error) error {
 // fieldText is one thing that is wrong, by the name of its flag.
 func fieldText(cmd *cobra.Command, e wire.FieldError) string {
 	name := e.Location
-	if where, what, ok := strings.Cut(e.Location, "."); ok && (where == "query" || where == "path") {
+	if where, what, ok := strings.Cut(e.Location, "."); ok && (where == "query" || where == "path" || where == "body") {
 		name = what
 		if flag := strings.ReplaceAll(what, "_", "-"); cmd.Flags().Lookup(flag) != nil {
 			name = "--" + flag
@@ -63,7 +67,10 @@ var calls = []struct {
 	with string
 }{
 	{regexp.MustCompile(`GET /v1/services/([^/ ]+)/instances`), "$program instance ls $1"},
+	{regexp.MustCompile(`GET /v1/topology/declared/([^/ ]+)/history`), "$program topology declared history $1"},
+	{regexp.MustCompile(`GET /v1/topology/declared`), "$program topology declared ls"},
 	{regexp.MustCompile(`GET /v1/topology/versions`), "$program topology versions"},
+	{regexp.MustCompile(`GET /v1/upstrands`), "$program upstrand ls --published"},
 	{regexp.MustCompile(`GET /v1/(service|instance|agent|event|stream)s`), "$program $1 ls"},
 	{regexp.MustCompile(`GET /v1/rejected`), "$program rejected ls"},
 	{regexp.MustCompile(`GET /v1/topology`), "$program topology show"},

@@ -1,6 +1,8 @@
-// Package ops is the operators' commands: they ask a registry's HTTP API and print what it says, as tables or JSON.
+// Package ops is the operators' commands: they ask a registry's HTTP API, or a proxy's admin address, and print what it says,
+// as tables or JSON.
 //
-// They change nothing, and need no access to Kafka or the database.
+// They change nothing but what is declared and what a proxy remembers of upstrands, and need no access to Kafka or the
+// database.
 package ops
 
 import (
@@ -21,18 +23,26 @@ import (
 // DefaultRegistry is where the commands look for the registry.
 const DefaultRegistry = "http://127.0.0.1:8090"
 
-// Commands are the operators' commands, each with its subcommands. Only --registry and --output take their values
-// from the environment: the filters carry settings.NoEnv.
-func Commands() []*cobra.Command {
-	return []*cobra.Command{
+// Commands are the operators' commands, each with its subcommands. Only --registry, --admin and --output take their
+// values from the environment: the filters carry settings.NoEnv. Those of topology have others beside them that ask no registry.
+func Commands(topology ...*cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{
 		group("service", "Show the services that the registry knows", serviceLs, serviceShow),
 		group("instance", "Show the instances of services", instanceLs, instanceShow),
-		group("topology", "Show what was published to the proxies", topologyShow, topologyVersions),
+		group("topology", "Show what was published to the proxies", topologyShow, topologyVersions, topologyApply, topologyDeclared),
+		upstrands(),
 		group("agent", "Show the proxies and the topology that each serves", agentLs),
 		group("event", "Show what happened, or follow it", eventLs),
 		group("stream", "Show the partitions of the heartbeat topic: clocks, lag, owners", streamLs),
 		group("rejected", "Show records of the heartbeat topic that could not be used", rejectedLs),
 	}
+	for _, cmd := range all {
+		if cmd.Name() == "topology" {
+			cmd.Short = "Show what was published to the proxies, declare parts of it, check a configuration file"
+			cmd.AddCommand(topology...)
+		}
+	}
+	return all
 }
 
 // common are the settings of every command.
@@ -70,16 +80,24 @@ type run func(ctx context.Context, c *client.Client, out *printer, args []string
 func (c *common) do(work run) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cmd.SilenceUsage = true // the errors say what would be right
-		if c.output != "table" && c.output != "json" {
-			return fmt.Errorf("--output %q: want table or json", c.output)
+		out, err := c.printer(cmd)
+		if err != nil {
+			return err
 		}
 		cl, err := client.New(client.Config{Base: settings.WithScheme(c.registry)})
 		if err != nil {
 			return fmt.Errorf("--registry (%s) is %q: want http://HOST:PORT or https://HOST:PORT", settings.EnvName("registry"), c.registry)
 		}
-		out := &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: c.output == "json"}
 		return explain(cmd, work(cmd.Context(), cl, out, args))
 	}
+}
+
+// printer is what the command prints with.
+func (c *common) printer(cmd *cobra.Command) (*printer, error) {
+	if c.output != "table" && c.output != "json" {
+		return nil, fmt.Errorf("--output %q: want table or json", c.output)
+	}
+	return &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: c.output == "json"}, nil
 }
 
 // collect takes up to limit items, all for 0.

@@ -41,7 +41,7 @@ func topologyShow(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show", Short: "Show the content of a topology version", Args: args.None,
 		Long: "Show the content of a topology version: the services with their instances, the upstreams, upstrands and routes.\n" +
-			"ORIGIN is derived for what follows from beats alone; ones that operators declare are not built yet.",
+			"ORIGIN is derived for what follows from beats alone, and declared for what operators declared.",
 	}
 	q := &client.TopologyQuery{}
 	cmd.Flags().Int64Var(&q.Version, "version", 0, "which version; 0: the newest")

@@ -12,13 +12,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/upstrand/upstrand/cmd/internal/admin"
+	"github.com/upstrand/upstrand/cmd/internal/conffile"
 	"github.com/upstrand/upstrand/cmd/internal/kafkaconn"
 	"github.com/upstrand/upstrand/cmd/internal/settings"
 	"github.com/upstrand/upstrand/cmd/internal/tlsconf"
 	"github.com/upstrand/upstrand/heartbeat"
 	"github.com/upstrand/upstrand/proxy"
 	"github.com/upstrand/upstrand/proxy/agent"
+	"github.com/upstrand/upstrand/proxy/http1"
 	"github.com/upstrand/upstrand/proxy/nethttp"
 )
 
@@ -28,6 +29,8 @@ const AgentService = "upstrand-proxy"
 // Proxy is the settings of the role that forwards requests.
 type Proxy struct {
 	Listen       string
+	Conf         string // configuration file; empty: what was published is served
+	Watch        bool   // read it again when it changes
 	Zone         string
 	ID           string
 	Advertise    string
@@ -40,12 +43,15 @@ type Proxy struct {
 	AccessLog    bool
 	PeerTLS      tlsconf.Files
 	Engine       nethttp.Settings // what is 0 has the engine's default
+	Peers        http1.Settings   // likewise
 }
 
 // Flags declares the settings in their groups.
 func (x *Proxy) Flags(set *settings.Set) {
 	g := set.Group("Proxy")
-	g.Listen(&x.Listen, "listen", ":8080", false, "address for traffic")
+	g.Listen(&x.Listen, "listen", ":8080", false, "address for traffic; with --conf the file's listen lines say it")
+	g.File(&x.Conf, "conf", "configuration file in nginx's syntax, which is served as it stands; with --kafka-brokers it may name published upstreams", x.readable(set))
+	g.Bool(&x.Watch, "watch", false, "read the file of --conf again when it, or one that it includes, changes; SIGHUP does it too")
 	g.Match(&x.Zone, "zone", "", "zone of this proxy: instances there are preferred; absent: all zones are alike",
 		"1 to 64 of A-Z a-z 0-9 . _ -", validZone)
 	g.Dir(&x.StateDir, "state-dir",
@@ -66,21 +72,37 @@ func (x *Proxy) Flags(set *settings.Set) {
 		}
 		return nil
 	})
+	set.Check(func() settings.Problems {
+		switch {
+		case x.Conf != "" && set.Given("listen"):
+			return settings.Problems{{Flag: "listen", Value: x.Listen, Allowed: "not with --conf: the listen lines of the file say where traffic comes in"}}
+		case x.Conf == "" && x.Watch:
+			return settings.Problems{{Flag: "watch", Value: "true", Allowed: "only with --conf: there is no file to watch"}}
+		}
+		return nil
+	})
+}
+
+// readable looks at a configuration file, names of hosts aside: those are for the start.
+func (x *Proxy) readable(set *settings.Set) func(string) error {
+	return func(path string) error {
+		return conffile.Usable(path, set.Given("kafka-brokers"))
+	}
 }
 
 // timeFlags declares the limits of the wire, each under the name that nginx has for it where it has one.
 func (x *Proxy) timeFlags(set *settings.Set) {
 	const least, most = 10 * time.Millisecond, 24 * time.Hour
 	g := set.Group("Timeouts towards instances")
-	g.Duration(&x.Engine.Connect, "proxy-connect-timeout", 2*time.Second, least, most, "to have a connection; then the next instance is tried")
-	g.Duration(&x.Engine.Read, "proxy-read-timeout", time.Minute, least, most,
+	g.Duration(&x.Peers.Connect, "proxy-connect-timeout", 2*time.Second, least, most, "to have a connection; then the next instance is tried")
+	g.Duration(&x.Peers.Read, "proxy-read-timeout", time.Minute, least, most,
 		"longest silence of an instance, before its answer and within it; before it the client gets 504")
-	g.Duration(&x.Engine.Send, "proxy-send-timeout", time.Minute, least, most, "longest time without the instance taking a byte of the request")
+	g.Duration(&x.Peers.Send, "proxy-send-timeout", time.Minute, least, most, "longest time without the instance taking a byte of the request")
 	g.Duration(&x.Engine.TunnelIdle, "tunnel-idle-timeout", time.Hour, least, most,
 		"longest silence in both directions of a connection that was upgraded, such as a web socket")
-	g.Duration(&x.Engine.PeerIdle, "upstream-keepalive-timeout", time.Minute, least, most, "how long an unused connection to an instance is kept")
-	g.Int(&x.Engine.PeerIdleMax, "upstream-keepalive", 64, 1, 10_000, "most unused connections that are kept for each instance")
-	g.Duration(&x.Engine.Drain, "peer-drain-timeout", 30*time.Second, least, most,
+	g.Duration(&x.Peers.Idle, "upstream-keepalive-timeout", time.Minute, least, most, "how long an unused connection to an instance is kept")
+	g.Int(&x.Peers.IdleMax, "upstream-keepalive", 64, 1, 10_000, "most unused connections that are kept for each instance")
+	g.Duration(&x.Peers.Drain, "peer-drain-timeout", 30*time.Second, least, most,
 		"how long an instance that left may end the answers and tunnels that it has begun")
 	g = set.Group("Timeouts towards clients")
 	g.Duration(&x.Engine.ClientHeader, "client-header-timeout", time.Minute, least, most, "for a client to send the whole head of a request")
@@ -117,38 +139,46 @@ func (x *Proxy) trusted() (list []netip.Prefix, err error) {
 	return list, nil
 }
 
-// Join adds the role to the process and returns the address that it takes traffic on. It starts whether Kafka is there or
-// not: without it, it serves what its state folder holds.
+// Join adds the role to the process and returns the address that it takes traffic on, the first one of a file. It starts
+// whether Kafka is there or not: without it, it serves what its state folder holds. A nil conn means that no topology is
+// followed: then Conf must be given.
 func (x *Proxy) Join(p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn) (addr string, err error) {
 	px, err := x.proxy(p)
 	if err != nil {
 		return "", err
 	}
-	ln, err := admin.Listen(x.Listen, "listen", "proxy", p.Log)
+	in, err := x.entrance(p, px, conn != nil)
 	if err != nil {
 		return "", err
 	}
-	bound := ln.Addr().(*net.TCPAddr)
 	if x.ID == "" {
-		x.ID = defaultID(bound.Port)
+		x.ID = defaultID(in.bound.Port)
 	}
-	follower, err := x.agent(p, k, conn, px)
-	if err != nil {
-		return "", errors.Join(err, ln.Close())
-	}
-	p.Ready.Set("proxy", func() error {
-		if err := follower.Ready(); err != nil {
-			return err
+	var report func() map[string]string
+	if conn == nil {
+		p.Ready.Set("proxy", px.Ready)
+	} else {
+		follower, err := x.agent(p, k, conn, px)
+		if err != nil {
+			return "", errors.Join(err, in.close())
 		}
-		return px.Ready()
-	})
-	pages := px.Admin(follower.Report)
-	p.Mux.Handle("/debug/topology", pages)
-	p.Mux.Handle("/debug/upstreams", pages)
-	p.Group.Add("agent", follower.Run)
-	p.Group.Add("own beats", func(ctx context.Context) error { return x.beat(ctx, p, k, conn, bound, follower) })
-	p.Group.Add("proxy", func(ctx context.Context) error { return x.serve(ctx, p, px, ln) })
-	return ln.Addr().String(), nil
+		p.Ready.Set("proxy", func() error {
+			if err := follower.Ready(); err != nil {
+				return err
+			}
+			return px.Ready()
+		})
+		report = follower.Report
+		p.Group.Add("agent", follower.Run)
+		p.Group.Add("own beats", func(ctx context.Context) error { return x.beat(ctx, p, k, conn, in.bound, follower) })
+	}
+	pages := px.Admin(report, in.state)
+	for _, page := range []string{"/debug/topology", "/debug/upstreams", "/debug/upstrands", "/debug/upstrands/reset", "/debug/picks"} {
+		p.Mux.Handle(page, pages)
+	}
+	p.Group.Add("names", px.Run)
+	p.Group.Add("proxy", func(ctx context.Context) error { return x.serve(ctx, p, px, in) })
+	return in.bound.String(), nil
 }
 
 func (x *Proxy) proxy(p *Process) (*proxy.Proxy, error) {
@@ -157,7 +187,7 @@ func (x *Proxy) proxy(p *Process) (*proxy.Proxy, error) {
 		return nil, err
 	}
 	conf := proxy.Config{
-		Zone: x.Zone, Engine: x.Engine, TrustedProxies: trusted, Logger: p.Log.With().Str("role", "proxy").Logger(), Registerer: p.Metrics,
+		Zone: x.Zone, Engine: x.Engine, Peers: x.Peers, TrustedProxies: trusted, Logger: p.Log.With().Str("role", "proxy").Logger(), Registerer: p.Metrics,
 	}
 	if x.AccessLog {
 		log := p.Log.With().Str("role", "proxy").Str("log", "access").Logger()
@@ -180,16 +210,18 @@ func (x *Proxy) agent(p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn, px
 		file = filepath.Join(x.StateDir, "topology-"+x.ID)
 	}
 	return agent.New(agent.Config{
-		Brokers: conn.Brokers, Dialer: conn.Dialer, Transport: conn.Transport, Topic: k.TopicUpstreamConf, Applier: px,
+		Brokers: conn.Brokers, Dialer: conn.Dialer, Transport: conn.Transport, Topic: k.TopicUpstreamConf, Applier: px, Blacklisted: px.Blacklisted,
 		StateFile: file, TopicWait: x.TopicWait, Logger: p.Log.With().Str("role", "agent").Logger(), Registerer: p.Metrics,
 	})
 }
 
 // serve takes traffic until ctx ends. Then the proxy is not ready any more, waits until others may have noticed, closes
 // its doors and lets open requests end.
-func (x *Proxy) serve(ctx context.Context, p *Process, px *proxy.Proxy, ln net.Listener) error {
+func (x *Proxy) serve(ctx context.Context, p *Process, px *proxy.Proxy, in *entrance) error {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
 	failed := make(chan error, 1)
-	go func() { failed <- px.Serve(ln) }()
+	go func() { failed <- in.serve(inner) }()
 	select {
 	case err := <-failed:
 		return err
@@ -201,6 +233,7 @@ func (x *Proxy) serve(ctx context.Context, p *Process, px *proxy.Proxy, ln net.L
 		return err
 	case <-time.After(x.DrainWait):
 	}
+	cancel()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.DrainTimeout)
 	defer cancel()
 	err := px.Shutdown(bounded)

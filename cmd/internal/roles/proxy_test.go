@@ -37,20 +37,22 @@ func TestEveryTimeoutOfTheEngineHasAFlag(t *testing.T) {
 		t.Fatal(ps)
 	}
 	seen := map[time.Duration]string{}
-	engine := reflect.ValueOf(x.Engine)
-	for i := range engine.NumField() {
-		name := engine.Type().Field(i).Name
-		d, ok := engine.Field(i).Interface().(time.Duration)
-		if !ok {
-			continue
+	for _, limits := range []any{x.Engine, x.Peers} {
+		all := reflect.ValueOf(limits)
+		for i := range all.NumField() {
+			name := all.Type().Field(i).Name
+			d, ok := all.Field(i).Interface().(time.Duration)
+			if !ok || name == "ClientAge" { // no limit: only a file sets one, keepalive_time
+				continue
+			}
+			if other := seen[d]; d < 100*time.Second || other != "" {
+				t.Errorf("%s is %v, and so is %q", name, d, other)
+			}
+			seen[d] = name
 		}
-		if other := seen[d]; d < 100*time.Second || other != "" {
-			t.Errorf("%s is %v, and so is %q", name, d, other)
-		}
-		seen[d] = name
 	}
-	if x.Engine.PeerIdleMax != 7 {
-		t.Errorf("PeerIdleMax is %d", x.Engine.PeerIdleMax)
+	if x.Peers.IdleMax != 7 {
+		t.Errorf("IdleMax is %d", x.Peers.IdleMax)
 	}
 }
 

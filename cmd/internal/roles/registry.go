@@ -30,7 +30,7 @@ func (r *Registry) Flags(set *settings.Set) {
 func (r *Registry) Join(p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn, store *Store, flag string) (addr string, err error) {
 	beats := newBeatWriter(conn, k.TopicHeartbeat)
 	handler, err := api.New(api.Config{
-		Store: store.Store, Publisher: beats, Registerer: p.Metrics, Closing: p.closing,
+		Store: store.Store, Publisher: beats, Declarer: store.Store, Registerer: p.Metrics, Closing: p.closing,
 		Logger: p.Log.With().Str("role", "registry").Logger(),
 	})
 	if err != nil {

@@ -85,6 +85,12 @@ func (s *Set) Text(flag string) string {
 	return f.Value.String()
 }
 
+// Given reports whether a flag has its value from the command line or the environment, not its default.
+func (s *Set) Given(flag string) bool {
+	f := s.fs.Lookup(flag)
+	return f != nil && f.Changed
+}
+
 // Problem is one setting that can't be used.
 type Problem struct {
 	Flag    string // without dashes; empty when it is about more than one
