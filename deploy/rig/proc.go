@@ -124,6 +124,9 @@ func (p *Proc) Pause() error { _, err := p.signal(syscall.SIGSTOP); return err }
 // Resume ends a Pause.
 func (p *Proc) Resume() error { _, err := p.signal(syscall.SIGCONT); return err }
 
+// Hangup tells the program to read its configuration again (SIGHUP).
+func (p *Proc) Hangup() error { _, err := p.signal(syscall.SIGHUP); return err }
+
 // Kill ends the program at once (SIGKILL) and waits until it is gone.
 func (p *Proc) Kill() error {
 	done, err := p.signal(syscall.SIGKILL)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -48,6 +49,31 @@ func (w *World) Registry(ctx context.Context, name string, extra ...string) (*Ro
 func (w *World) Proxy(ctx context.Context, name string, extra ...string) (*Role, error) {
 	return w.role(ctx, "proxy", name, append(append([]string(nil), w.kafkaFlags...),
 		"--id", name, "--state-dir", filepath.Join(w.Dir, name+".state"), "--beat-interval", w.Times.Agent.String()), extra)
+}
+
+// FileProxy starts a proxy that serves a configuration file beside the published topology. text gives the file for the
+// address that it is to listen on. It returns the file's path.
+func (w *World) FileProxy(ctx context.Context, name string, text func(listen string) string) (*Role, string, error) {
+	traffic, err := FreeAddr()
+	if err != nil {
+		return nil, "", err
+	}
+	admin, err := FreeAddr()
+	if err != nil {
+		return nil, "", err
+	}
+	file := filepath.Join(w.Dir, name+".conf")
+	if err := os.WriteFile(file, []byte(text(traffic)), 0o644); err != nil {
+		return nil, "", err
+	}
+	args := append([]string{"proxy", "--log-format", "json", "--log-level", "debug", "--conf", file, "--admin-listen", admin}, w.kafkaFlags...)
+	r := &Role{Kind: "proxy", Admin: admin, Traffic: traffic}
+	r.Proc = &Proc{Name: name, Path: w.program, Log: filepath.Join(w.Dir, name+".log"),
+		Args: append(args, "--id", name, "--state-dir", filepath.Join(w.Dir, name+".state"), "--beat-interval", w.Times.Agent.String())}
+	w.mu.Lock()
+	w.roles = append(w.roles, r)
+	w.mu.Unlock()
+	return r, file, r.Start(ctx)
 }
 
 func (w *World) both() []string {
