@@ -50,11 +50,21 @@ kafka-jars: ## fetch Kafka by Maven, once (needs Java 17 and Maven)
 .PHONY: test-real
 test-real: kafka-jars ## the tests against a real Kafka and a real MariaDB (needs Java 17, Maven, mariadb-server)
 	$(GO) run ./deploy/rig/with -- env UPSTRAND_REAL=1 $(GO) test -count=1 -p 1 -timeout 25m \
-		./deploy/... ./registry/... ./heartbeat/... ./confgen/... ./proxy/... ./cmd/...
+		$$($(GO) list ./deploy/... | grep -v /conformance) ./registry/... ./heartbeat/... ./confgen/... ./proxy/... ./cmd/...
+	@$(MAKE) --no-print-directory conformance
+
+.PHONY: conformance
+conformance: ## replay what a real nginx was recorded to do, over real sockets (Linux; about 2 minutes; CONFORMANCE_ONLY=^08/ …)
+	@out=$$(mktemp); UPSTRAND_REAL=1 $(GO) test -count=1 -v -timeout 25m ./deploy/conformance >$$out 2>&1; code=$$?; \
+	grep -v -e '^=== ' -e '--- PASS' -e '--- SKIP' -e '_test.go:[0-9]*: [a-z ]*: the recorded' $$out; rm -f $$out; exit $$code
 
 .PHONY: test-full
 test-full: kafka-jars ## the end-to-end tests on real servers, at production times: about 20 minutes
 	UPSTRAND_FULL=1 $(GO) test -count=1 -timeout 90m ./deploy/e2e/...
+
+.PHONY: compare-nginx
+compare-nginx: ## a real nginx (1.22 or later) and the proxy on the same configurations: 0 differences (about 5 minutes)
+	UPSTRAND_COMPARE=1 $(GO) test -count=1 -v -timeout 30m ./deploy/compare
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck
@@ -73,6 +83,11 @@ fuzz-short: ## each fuzz target for a moment (FUZZ_TIME=10s)
 .PHONY: bench-control
 bench-control: kafka-jars ## measure the control path on a real Kafka and a real MariaDB
 	$(GO) run ./deploy/bench
+
+.PHONY: bench-balance
+bench-balance: ## ns and allocations of a pick and its end, by method and number of peers, for 1 and 2 goroutines (BENCH=least …); of walks of 1, 2 and 5 stops
+	$(GO) test -run '^$$' -bench 'Pick/$(BENCH)|Clock' -benchmem -cpu 1,2 -benchtime 200ms ./proxy/balance
+	$(GO) test -run '^$$' -bench Walk -benchmem -cpu 1 -benchtime 200ms ./proxy/site
 
 .PHONY: compose-test
 compose-test: ## bring docker-compose.yml up with stand-in images, break it, take it down (needs root and Docker)
