@@ -2,7 +2,10 @@ package proxy
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -11,8 +14,8 @@ import (
 )
 
 // Admin serves the pages by which people see what is in force: /debug/topology (version, age, file, routes and problems),
-// /debug/upstreams (method and peers with their live state; ?name= for one), /debug/upstrands (members in the order of a walk,
-// cursor, blacklist, counts; ?name= for one) and /debug/picks (why peers were picked, how upstrands were walked; see
+// /debug/upstreams (method and peers with their live state; ?upstream= for one), /debug/upstrands (members in the order of a walk,
+// cursor, blacklist, counts; ?upstrand= for one) and /debug/picks (why peers were picked, how upstrands were walked; see
 // showPicks). POST /debug/upstrands/reset empties a blacklist; pages of other sites that a browser shows can't. Report, which
 // may be nil, adds what the agent says; file likewise what is known of a configuration file.
 func (p *Proxy) Admin(report func() map[string]string, file func() *FileState) http.Handler {
@@ -37,19 +40,24 @@ type FileState struct {
 }
 
 type topologyPage struct {
-	Version   int64             `json:"version"`
-	Epoch     int64             `json:"epoch"`
-	Digest    string            `json:"digest"`
-	Committed time.Time         `json:"committed_at"`
-	AgeMS     int64             `json:"age_ms"`
-	Applied   time.Time         `json:"built_at"`
-	Zone      string            `json:"zone,omitempty"`
-	Agent     map[string]string `json:"agent,omitempty"`
-	File      *FileState        `json:"file,omitempty"`
-	Upstreams int               `json:"upstreams"`
-	Shadowed  []string          `json:"shadowed,omitempty"` // published, and not used because the file has their names
-	Problems  []string          `json:"problems,omitempty"`
-	Routes    []routePage       `json:"routes"`
+	*publishedPage                   // nil, and left out: nothing is published, a file is served
+	Applied        time.Time         `json:"built_at"`
+	Zone           string            `json:"zone,omitempty"`
+	Agent          map[string]string `json:"agent,omitempty"`
+	File           *FileState        `json:"file,omitempty"`
+	Upstreams      int               `json:"upstreams"`
+	Shadowed       []string          `json:"shadowed,omitempty"` // published, and not used because the file has their names
+	Problems       []string          `json:"problems,omitempty"`
+	Routes         []routePage       `json:"routes"`
+}
+
+// publishedPage is what Kafka said.
+type publishedPage struct {
+	Version   int64     `json:"version"`
+	Epoch     int64     `json:"epoch"`
+	Digest    string    `json:"digest"`
+	Committed time.Time `json:"committed_at"`
+	AgeMS     int64     `json:"age_ms"`
 }
 
 type routePage struct {
@@ -69,8 +77,7 @@ func (p *Proxy) showTopology(w http.ResponseWriter, report func() map[string]str
 		Applied: t.applied, Zone: p.config.Zone, Upstreams: len(t.groups), Shadowed: t.shadowed, Routes: make([]routePage, 0, len(t.routes)),
 	}
 	if o := t.topology; o != nil {
-		page.Version, page.Epoch, page.Digest = o.Version, o.Epoch, o.Digest.String()
-		page.Committed, page.AgeMS = o.At, time.Since(o.At).Milliseconds()
+		page.publishedPage = &publishedPage{o.Version, o.Epoch, o.Digest.String(), o.At, time.Since(o.At).Milliseconds()}
 	}
 	if report != nil {
 		page.Agent = report()
@@ -115,7 +122,11 @@ func (p *Proxy) showUpstreams(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, errNoTopology.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	only := r.URL.Query().Get("name")
+	only, err := oneName(r.URL.Query(), "upstream")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	pages := []upstreamPage{}
 	for name, e := range t.groups {
 		if only == "" || only == name {
@@ -123,11 +134,24 @@ func (p *Proxy) showUpstreams(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if only != "" && len(pages) == 0 {
-		http.Error(w, "no upstream "+only, http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("no upstream %s: want one of %q", only, slices.Sorted(maps.Keys(t.groups))), http.StatusNotFound)
 		return
 	}
 	slices.SortFunc(pages, func(a, b upstreamPage) int { return strings.Compare(a.Name, b.Name) })
 	writeJSON(w, pages)
+}
+
+// oneName is the name that a page is asked for, as name= or by what it is of; empty: all.
+func oneName(q url.Values, kind string) (string, error) {
+	for key := range q {
+		if key != "name" && key != kind {
+			return "", fmt.Errorf("%s=: unknown parameter; allowed: %s, name", key, kind)
+		}
+	}
+	if q.Has("name") && q.Has(kind) {
+		return "", fmt.Errorf("%s and name: want one of the two", kind)
+	}
+	return q.Get("name") + q.Get(kind), nil
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

@@ -70,6 +70,7 @@ type step struct {
 	joined   int
 	left     int
 	services map[string]*service
+	unused   *site.Site // of a new file: another one was made for what is published beside it; nil: none
 }
 
 // build makes the next table and what must happen when it is stored, without touching anything that lives.
@@ -158,6 +159,9 @@ func (p *Proxy) addPublished(old, next *table, own *topology.Expanded, s *step) 
 	if faults := p.compileSite(&again, own, published); faults != nil {
 		return faults
 	}
+	if old == nil || old.site != next.site {
+		s.unused = next.site
+	}
 	next.file, next.site, next.users = &again, again.site, newUsers(again.site)
 	return nil
 }
@@ -242,6 +246,9 @@ func (s *step) put(p *Proxy, next *table) {
 		s.link(p, c.Next.Name(), c.Joined)
 	}
 	old := p.table.Load()
+	if old != nil && old.site != nil && old.site != next.site {
+		p.former.add(old.site.Listens())
+	}
 	balance.Swap(s.changes, func() {
 		for _, e := range s.strands {
 			e.upstrand.State.Swap(e.spec)
@@ -250,6 +257,10 @@ func (s *step) put(p *Proxy, next *table) {
 	})
 	if old != nil && old.site != nil && old.site != next.site {
 		old.users.leave()
+		p.openers.forget()
+	}
+	if s.unused != nil {
+		s.unused.Close()
 	}
 	for _, c := range s.changes {
 		s.left += len(c.Left)

@@ -257,20 +257,25 @@ func TestDebugPages(t *testing.T) {
 	w.apply()
 	w.get("/orders")
 	code, text := page("/debug/topology")
-	var top topologyPage
+	top := topologyPage{publishedPage: &publishedPage{}}
 	if err := json.Unmarshal([]byte(text), &top); err != nil || code != 200 {
 		t.Fatalf("%d %s %v", code, text, err)
 	}
 	if top.Version != 1 || top.Agent["topology_source"] != "topic" || len(top.Routes) != 1 || top.Routes[0].Stops[0] != "orders" {
 		t.Errorf("%+v", top)
 	}
-	code, text = page("/debug/upstreams?name=orders")
+	code, text = page("/debug/upstreams?upstream=orders")
 	var ups []upstreamPage
 	if err := json.Unmarshal([]byte(text), &ups); err != nil || code != 200 || len(ups) != 1 {
 		t.Fatalf("%d %s %v", code, text, err)
 	}
 	if p := ups[0].Peers; p[0].Reason != "failed" || p[0].Fails != 1 || p[1].Reason != "eligible" || p[1].ID != "orders/b" {
 		t.Errorf("%+v", p)
+	}
+	for query, want := range map[string]int{"name=orders": 200, "name=nobody": 404, "name=orders&upstream=orders": 400, "upsteam=orders": 400} {
+		if code, text := page("/debug/upstreams?" + query); code != want {
+			t.Errorf("?%s: %d %s", query, code, text)
+		}
 	}
 	if code, _ := page("/debug/upstreams?name=nobody"); code != 404 {
 		t.Errorf("unknown upstream: %d", code)

@@ -60,8 +60,8 @@ type DoorChange struct {
 	closed []*opening // closed already, to make room for a door at the same port
 }
 
-// Prepare opens the doors that are not open yet and changes nothing else. Where a wildcard address is listened on, an
-// address of the same port needs no socket of its own, as in nginx.
+// Prepare opens the doors that are not open yet and changes nothing else, unless one has to make room (see makeRoom). Where
+// a wildcard address is listened on, an address of the same port needs no socket of its own, as in nginx.
 func (d *Doors) Prepare(list []Door) (*DoorChange, error) {
 	d.changing.Lock()
 	wanted := distinct(list)
@@ -108,11 +108,13 @@ func (c *DoorChange) add(key netip.AddrPort, door Door, ln net.Listener) {
 }
 
 // makeRoom closes doors at the port of another one that are not wanted any more: a wildcard and a single address can't
-// have a socket each. For a moment new connections to them are refused.
+// have a socket each, and neither can one address with SO_REUSEPORT and without. For a moment new connections to them are
+// refused.
 func (c *DoorChange) makeRoom(door Door, wanted map[netip.AddrPort]Door) bool {
 	found := false
 	for key, now := range c.doors.open {
-		if _, stays := wanted[key]; !stays && now.door.Addr.Port() == door.Addr.Port() {
+		next, stays := wanted[key]
+		if goes := !stays || !now.door.sameSocket(next); goes && !now.closing && now.door.Addr.Port() == door.Addr.Port() {
 			c.doors.close(now)
 			c.closed = append(c.closed, now)
 			found = true
@@ -163,9 +165,20 @@ func (c *DoorChange) Abandon() {
 	}
 }
 
+// lent is a door's listener in the hands of an engine, which closes what it serves when it ends. The door may have been
+// faster, and that is no error: an engine that sees one does not wait for open tunnels.
+type lent struct{ net.Listener }
+
+func (l lent) Close() error {
+	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
 func (d *Doors) run(o *opening) {
 	d.serving.Go(func() {
-		err := d.serve(o.ln, o.door)
+		err := d.serve(lent{o.ln}, o.door)
 		d.mu.Lock()
 		closing := o.closing
 		d.mu.Unlock()

@@ -167,6 +167,54 @@ func TestAWildcardAndItsAddressesShareASocket(t *testing.T) {
 	}
 }
 
+// A socket has SO_REUSEPORT from the beginning or never, so the door is opened anew.
+func TestADoorChangesItsKindOfSocket(t *testing.T) {
+	d := NewDoors((&takers{"hello"}).serve)
+	defer d.Close()
+	plain := freeDoor(t)
+	shared := plain
+	shared.Reuse = true
+	change(t, d, plain)
+	for _, next := range []Door{shared, plain} {
+		change(t, d, next)
+		if !reachable(next) || d.open[next.Addr].door != next {
+			t.Fatalf("open: %+v", d.open[next.Addr].door)
+		}
+	}
+	other, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	taken := door(t, other.Addr().String())
+	if _, err := d.Prepare([]Door{shared, taken}); err == nil {
+		t.Fatal("a port that another one has was opened")
+	}
+	if !reachable(plain) || d.open[plain.Addr].door != plain {
+		t.Errorf("a failed change must leave what was: %+v", d.open[plain.Addr].door)
+	}
+	select {
+	case err := <-d.Failed():
+		t.Errorf("closing on purpose is no failure: %v", err)
+	default:
+	}
+}
+
+// An engine closes what it serves, before or after the door does.
+func TestADoorAndItsEngineBothClose(t *testing.T) {
+	lent, closed := make(chan net.Listener, 1), make(chan struct{})
+	d := NewDoors(func(l net.Listener, _ Door) error { lent <- l; <-closed; return nil })
+	change(t, d, freeDoor(t))
+	l := <-lent
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(closed)
+	d.Close()
+}
+
 func TestADoorThatFailsIsTold(t *testing.T) {
 	broken := errors.New("broken")
 	d := NewDoors(func(net.Listener, Door) error { return broken })

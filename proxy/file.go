@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -86,6 +88,9 @@ func (p *Proxy) Compile(f *File) (*Compiled, error) {
 // compileSite makes the site for the groups of the file and those that were published.
 func (p *Proxy) compileSite(c *Compiled, x *topology.Expanded, published asks) Faults {
 	options := site.Options{Lookup: p.names.Lookup, Logs: p.config.Logs, Groups: append(slices.Clone(x.Upstreams), published.groups...)}
+	if c.file.Name != "" {
+		options.Prefix = filepath.Dir(c.file.Name) // as include reads names
+	}
 	options.Upstreams, options.Upstrands = known(x)
 	if c.file.Published { // it may come with a topology
 		options.Upstrands = func(string) bool { return true }
@@ -156,20 +161,46 @@ func (f *File) fault(problem topology.Problem) (topology.Fault, bool) {
 // the file the host may be one of its upstreams, so that a name without address is no fault yet.
 func (c *Compiled) addHosts(p *Proxy) error {
 	config := *c.file.Config
+	var faults Faults
 	for _, host := range c.site.Hosts() {
 		if err := p.resolves(host); err != nil {
-			if c.file.Published {
-				continue
+			if !c.file.Published {
+				faults = append(faults, c.hostFault(host, fmt.Sprintf("host not found in upstream %q: %v", nameOf(host), err)))
 			}
-			name, _, _ := net.SplitHostPort(host)
-			return Faults{{File: c.file.Name, Name: "proxy_pass", Reason: fmt.Sprintf("host not found in upstream %q: %v", name, err), Allowed: "a declared upstream, an IP address, or a name that has one"}}
+			continue
 		}
 		config.Upstreams = append(config.Upstreams[:len(config.Upstreams):len(config.Upstreams)], topology.Upstream{
 			Name: host, Origin: topology.Declared, Rank: len(config.Upstreams), Directives: []topology.Directive{{"server", host}},
 		})
 	}
 	c.config = &config
+	if len(faults) > 0 {
+		return faults
+	}
 	return nil
+}
+
+// hostFault is about a host that a proxy_pass names.
+func (c *Compiled) hostFault(host, reason string) topology.Fault {
+	n := c.site.HostAt(host)
+	return topology.Fault{File: n.File, Line: n.Line, Name: n.Name, Reason: reason, Allowed: "a declared upstream, an IP address, or a name that has one"}
+}
+
+func nameOf(host string) string {
+	name, _, _ := net.SplitHostPort(host)
+	return name
+}
+
+// hostNotices is about names that may be mistyped upstreams as well as hosts.
+func (c *Compiled) hostNotices() (notices []topology.Fault) {
+	for _, host := range c.site.Hosts() {
+		name := nameOf(host)
+		if _, err := netip.ParseAddr(name); err == nil || strings.Contains(name, ".") || name == "localhost" || c.file.Published {
+			continue
+		}
+		notices = append(notices, c.hostFault(host, name+" is no upstream of this file: it is looked up as a host when the file is served"))
+	}
+	return notices
 }
 
 // expand is the groups of the file with the instances of a topology, which may be nil.
@@ -187,11 +218,15 @@ func (p *Proxy) Load(f *File) error {
 	if err != nil {
 		return err
 	}
-	return p.Use(c)
+	if err := p.Use(c); err != nil {
+		c.Close()
+		return err
+	}
+	return nil
 }
 
 // Use puts a compiled file in force, beside the topology if there is one. All that can fail comes before the first live
-// change. State of peers that stay is kept.
+// change. State of peers that stay is kept. On an error the file is still the caller's to close.
 func (p *Proxy) Use(c *Compiled) error {
 	p.applying.Lock()
 	defer p.applying.Unlock()
@@ -228,7 +263,7 @@ func (p *Proxy) Check(f *File) (warnings []topology.Fault, err error) {
 			warnings = append(warnings, fault)
 		}
 	}
-	return warnings, nil
+	return append(warnings, c.hostNotices()...), nil
 }
 
 // Close gives back what a file holds that was compiled and is not used.

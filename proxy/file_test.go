@@ -132,6 +132,10 @@ func TestHostsThatCantBeFound(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	err := w.load(false, "server { listen 8080;\n location /a { proxy_pass http://no.such.host; }\n location /b { proxy_pass http://nor.this; } }")
+	if err == nil || !strings.Contains(err.Error(), ":2: proxy_pass: host") || !strings.Contains(err.Error(), ":3: proxy_pass: host") {
+		t.Errorf("not both, each at its line: %v", err)
+	}
 	if got := w.get("/").body; got != "a" {
 		t.Errorf("the file before is gone: %s", got)
 	}

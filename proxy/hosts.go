@@ -38,6 +38,7 @@ type host struct {
 	current *entry    // nil: it has no address
 	until   time.Time // then it is asked for again; zero: never
 	asking  bool
+	dropped bool // it is in hosts no more, and gets no peers
 }
 
 // of is the upstream of host:port; nil: there is none. The first request for a name waits for the answer; later ones
@@ -47,26 +48,49 @@ func (hs *hosts) of(name string, resolver *topology.Resolver) *site.Upstream {
 	if err != nil || resolver == nil && net.ParseIP(text) == nil {
 		return nil
 	}
-	h, fresh := hs.take(name)
-	if fresh {
-		hs.ask(h, resolver)
-		close(h.ready)
+	for range 3 { // what others drop meanwhile is begun anew, but not for ever
+		h, fresh := hs.take(name)
+		if fresh {
+			hs.ask(h, resolver)
+			close(h.ready)
+		}
+		select {
+		case <-h.ready:
+		case <-hs.ctx.Done():
+			return nil
+		}
+		if up, stale := hs.now(h, resolver); !stale {
+			return up
+		}
+		hs.forget(h)
 	}
-	select {
-	case <-h.ready:
-	case <-hs.ctx.Done():
-		return nil
-	}
+	return nil
+}
+
+// now is what is known of a host. It is stale when it was dropped, or had no address and it is time to ask again.
+func (hs *hosts) now(h *host, resolver *topology.Resolver) (up *site.Upstream, stale bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.asking && !h.until.IsZero() && time.Now().After(h.until) {
+	due := !h.until.IsZero() && time.Now().After(h.until)
+	switch {
+	case h.dropped, h.current == nil && due:
+		return nil, true
+	case h.current == nil:
+		return nil, false
+	case due && !h.asking:
 		h.asking = true
 		go hs.ask(h, resolver)
 	}
-	if h.current == nil {
-		return nil
+	return &h.current.upstream, false
+}
+
+// forget begins a host anew with the next request for it.
+func (hs *hosts) forget(h *host) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.all[h.name] == h {
+		delete(hs.all, h.name)
 	}
-	return &h.current.upstream
 }
 
 // take finds a host or begins one. Beyond the limit another one goes.
@@ -100,7 +124,7 @@ func (hs *hosts) ask(h *host, resolver *topology.Resolver) {
 			h.until = time.Now().Add(resolver.Valid)
 		}
 	}
-	if len(servers) == 0 {
+	if len(servers) == 0 || h.dropped {
 		return // the last good ones stay
 	}
 	h.current = hs.entry(h.name, h.current, balance.Spec{Servers: servers})
@@ -165,6 +189,7 @@ func (hs *hosts) drop(h *host) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.dropped = true
 	if h.current != nil {
 		change := h.current.group.Removal()
 		balance.Swap([]*balance.Change{change}, func() {})

@@ -90,7 +90,8 @@ type Proxy struct {
 	servers   servers
 	table     atomic.Pointer[table]
 	leaving   atomic.Bool
-	openers   sync.Map // site.Wire to forward.Opener
+	former    former
+	openers   openers
 	recorders recorders
 	hosts     hosts
 

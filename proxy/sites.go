@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"net"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/proxy/balance"
 	"github.com/upstrand/upstrand/proxy/forward"
-	"github.com/upstrand/upstrand/proxy/http1"
 	"github.com/upstrand/upstrand/proxy/site"
 )
 
@@ -25,13 +25,39 @@ func (p *Proxy) handleSite(ctx context.Context, t *table, r *forward.Request, c 
 		}
 		t = next
 	}
-	defer t.users.exit()
+	if !t.site.Takes(r.Local) && p.former.took(r.Local) {
+		// The door that the client came in by is closed since: it must not meet the servers of another address.
+		t.users.exit()
+		c.Abort()
+		return
+	}
 	began := p.clock()
-	served := t.site.Handle(ctx, t, r, c)
+	t, served := p.bySite(ctx, t, r, c, site.Served{})
 	took := time.Duration(p.clock() - began)
 	t.counted(served.Exchange.Upstream).count(&served.Exchange, took)
 	if p.config.AccessLog != nil {
 		p.logAccess(r, served.Exchange.Upstream, &served.Exchange, took)
+	}
+}
+
+// bySite has a site serve a request that was counted in, and the one of now after it when all upstreams that the request
+// knew are gone by then. It gives the table that has answered.
+func (p *Proxy) bySite(ctx context.Context, t *table, r *forward.Request, c forward.Client, before site.Served) (*table, site.Served) {
+	defer t.users.exit()
+	served := t.site.Continue(ctx, t, r, c, before)
+	if !served.Again {
+		return t, served
+	}
+	for {
+		next := p.table.Load()
+		switch {
+		case next.site == nil || !next.site.Takes(r.Local): // it has changed again
+			return t, t.site.Continue(ctx, t, r, c, served.Here())
+		case next.users.enter():
+			return p.bySite(ctx, next, r, c, served)
+		case p.table.Load() == next: // the proxy is shut down
+			return t, t.site.Continue(ctx, t, r, c, served.Here())
+		}
 	}
 }
 
@@ -131,6 +157,21 @@ func (t *table) Upstream(name string) *site.Upstream {
 	return &e.upstream
 }
 
+// Renew is site.Renewer's.
+func (t *table) Renew(u *site.Upstream) *site.Upstream {
+	now := t.proxy.table.Load()
+	if e := now.groups[u.Name]; e != nil && e.group != u.Group {
+		return &e.upstream
+	}
+	return nil
+}
+
+// Newer is site.Renewer's.
+func (t *table) Newer(local netip.AddrPort) bool {
+	now := t.proxy.table.Load()
+	return now != t && now.site != nil && now.site.Takes(local)
+}
+
 // addHosts lets hosts that a proxy_pass names be published upstreams. What is neither that nor a host is a problem; its
 // requests get 502.
 func (t *table) addHosts(c *Compiled) {
@@ -146,22 +187,6 @@ func (t *table) addHosts(c *Compiled) {
 			})
 		}
 	}
-}
-
-// Opener is site.Env's. Openers are made once for each wire and kept: there are as many as a file has kinds of locations.
-func (t *table) Opener(w site.Wire) forward.Opener {
-	p := t.proxy
-	if made, ok := p.openers.Load(w); ok {
-		return made.(forward.Opener)
-	}
-	var o forward.Opener
-	if p.config.Opener != nil {
-		o = p.config.Opener(w)
-	} else {
-		o = p.pools.Opener(http1.Wire(w))
-	}
-	made, _ := p.openers.LoadOrStore(w, o)
-	return made.(forward.Opener)
 }
 
 // Now is site.Env's.

@@ -156,7 +156,7 @@ func endsOf(counts [upstrand.Finals]uint64) map[string]uint64 {
 	return out
 }
 
-// showUpstrands answers /debug/upstrands?name=NAME: one upstrand, or without a name all of them, in their order.
+// showUpstrands answers /debug/upstrands?upstrand=NAME, or ?name=NAME: one upstrand, or without a name all of them, in their order.
 func (p *Proxy) showUpstrands(w http.ResponseWriter, r *http.Request) {
 	t := p.table.Load()
 	if t == nil {
@@ -164,7 +164,12 @@ func (p *Proxy) showUpstrands(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	pages := []UpstrandPage{}
-	if only := r.URL.Query().Get("name"); only != "" {
+	only, err := oneName(r.URL.Query(), "upstrand")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if only != "" {
 		e := p.strandEntry(only)
 		if e == nil {
 			p.noUpstrand(w, "name", only)

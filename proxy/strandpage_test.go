@@ -92,6 +92,9 @@ func TestUpstrandsPage(t *testing.T) {
 	if _, _, all := adminPage[[]UpstrandPage](t, w, "GET", "/debug/upstrands"); len(all) != 2 || all[1].Name != "plain" || all[1].Start != "first" || all[1].Cursor != "b" {
 		t.Errorf("all: %+v", all)
 	}
+	if code, text, _ := adminPage[any](t, w, "GET", "/debug/upstrands?upstream=x"); code != 400 || !strings.Contains(text, "allowed: upstrand, name") {
+		t.Errorf("%d %q", code, text)
+	}
 	if code, text, _ := adminPage[any](t, w, "GET", "/debug/upstrands?name=x"); code != 404 || !strings.Contains(text, `want one of ["ring" "plain"]`) {
 		t.Errorf("%d %s", code, text)
 	}

@@ -35,7 +35,7 @@ func newShifting(t *testing.T, seed uint64, alone bool) *shifting {
 	t.Helper()
 	s := &shifting{t: t, rnd: rand.New(rand.NewPCG(seed, 7)), alone: alone}
 	s.now.Store(1_800_000_000e9)
-	p, err := New(Config{Clock: s.now.Load, Opener: func(site.Wire) forward.Opener { return s }})
+	p, err := New(Config{Clock: s.now.Load, Rand: s.random, Opener: func(site.Wire) forward.Opener { return s }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +53,13 @@ func (s *shifting) chance(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rnd.IntN(n)
+}
+
+// random is the proxy's source: the same seed is the same schedule.
+func (s *shifting) random() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rnd.Uint64()
 }
 
 // change publishes other upstreams a to h, with none to three servers each; s goes through a to d, then e to h.

@@ -111,7 +111,7 @@ func (t tour) print(err error) {
 	if t.zone != "" {
 		fmt.Fprintf(w, "\nThe proxy stands in zone %s and goes elsewhere when nobody there answers. Kill the zone, look, bring it back:\n", t.zone)
 		fmt.Fprintf(w, "  curl -s -X POST http://%s/zone/%s/kill\n", t.demo, t.zone)
-		fmt.Fprintf(w, "  curl -s http://%s/debug/upstrands?name=%s  # as upstrand-dev upstrand show %s\n", t.admin, t.services[0].Name, t.services[0].Name)
+		fmt.Fprintf(w, "  curl -s 'http://%s/debug/upstrands?name=%s'  # as upstrand-dev upstrand show %s --admin %s\n", t.admin, t.services[0].Name, t.services[0].Name, t.admin)
 		fmt.Fprintf(w, "  curl -s -X POST http://%s/zone/%s/start\n", t.demo, t.zone)
 	}
 	fmt.Fprintf(w, "\nCtrl-C ends it.\n\n")

@@ -170,8 +170,9 @@ func TestSlipsOfThePen(t *testing.T) {
 	if code != 1 || !strings.Contains(errs, "listener") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
-	code, out, _ := run(t.Context(), []string{"UPSTRAND_KAFKA_BROKER=k:1", "UPSTRAND_ZONE=a"}, "listener", "--check-config")
-	if code != 0 || !strings.Contains(out, "UPSTRAND_KAFKA_BROKER is not a setting of ours: did you mean UPSTRAND_KAFKA_BROKERS?") || strings.Contains(out, "UPSTRAND_ZONE") {
+	code, out, _ := run(t.Context(), []string{"UPSTRAND_KAFKA_BROKER=k:1", "UPSTRAND_ZONE=a", "UPSTRAND_ADMIN=edge-1:8081"}, "listener", "--check-config")
+	if code != 0 || !strings.Contains(out, "UPSTRAND_KAFKA_BROKER is not a setting of ours: did you mean UPSTRAND_KAFKA_BROKERS?") || strings.Contains(out, "UPSTRAND_ZONE") ||
+		strings.Contains(out, "UPSTRAND_ADMIN") {
 		t.Errorf("exit code %d: want a warning for the slip and none for another role's setting\n%s", code, out)
 	}
 }

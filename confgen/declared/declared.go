@@ -56,9 +56,10 @@ func Read(files []File) *Set {
 
 // reader is one call of Read.
 type reader struct {
-	set   *Set
-	rank  int                       // of the next block
-	names map[string]topology.Fault // where a name was declared first
+	set    *Set
+	rank   int                       // of the next block
+	routes int                       // those that were declared so far, duplicates included
+	names  map[string]topology.Fault // where a name was declared first
 }
 
 func (r *reader) fault(n *topology.Node, reason, allowed string) {

@@ -105,6 +105,9 @@ func TestRoutes(t *testing.T) {
 		"location /a { proxy_pass http://u; proxy_pass http://v; }":                 "is duplicate",
 		"location /a { proxy_pass http://u$v; }":                                    "has a variable",
 		"location /a { proxy_pass http://$upstrand_; }":                             "has a variable",
+		"location /a { proxy_pass \"http://$upstrand_a}\"; }":                       "has a variable",
+		"location /a { proxy_pass \"http://${upstrand_a\"; }":                       "has a variable",
+		"location /a { proxy_pass http://${upstrand_}; }":                           "has a variable",
 		"location /a { proxy_pass http://$upstrand_a$b; }":                          "has a variable",
 		"location /a { proxy_pass https://u; }":                                     "names a scheme",
 		"location /a { proxy_pass u; }":                                             "is no target",
@@ -138,6 +141,36 @@ func TestRoutes(t *testing.T) {
 		}
 		if (set.Faults == nil && got.String() != want) || !strings.Contains(got.String(), want) {
 			t.Errorf("%s: %s, want %s", in, got.String(), want)
+		}
+	}
+}
+
+// A megabyte of names and locations would be billions of routes, or of duplicates.
+func TestRoutesAreLimited(t *testing.T) {
+	server := func(hosts, locations int, host string) string {
+		var b strings.Builder
+		b.WriteString("server { server_name")
+		for i := range hosts {
+			fmt.Fprintf(&b, " "+host, i)
+		}
+		b.WriteString(";\n")
+		for i := range locations {
+			fmt.Fprintf(&b, "location /%d { proxy_pass http://u; }\n", i)
+		}
+		return b.String() + "}\n"
+	}
+	set := Read([]File{{"a", server(MaxRoutes/100, 99, "h%d")}, {"b", server(MaxRoutes/100, 1, "g%d")}})
+	if len(set.Faults) != 0 || len(set.Config.Routes) != MaxRoutes {
+		t.Fatalf("at the limit: %v, %d routes", texts(set.Faults), len(set.Config.Routes))
+	}
+	for _, c := range []struct{ what, host string }{{"names", "h%d"}, {"one name many times", "h%.0d"}} {
+		set = Read([]File{{"a", server(MaxRoutes, 500, c.host)}})
+		if n := len(set.Config.Routes) + len(set.Faults); n != MaxRoutes+1 {
+			t.Errorf("%s: %d routes and faults", c.what, n)
+		}
+		last := texts(set.Faults)[len(set.Faults)-1]
+		if want := "a:3: location: is one route too many: each server_name counts with each location; allowed: 10000 routes in all files"; last != want {
+			t.Errorf("%s: %s", c.what, last)
 		}
 	}
 }

@@ -20,6 +20,10 @@ const (
 	maxHost = 253
 )
 
+// MaxRoutes is how many routes all files may declare together. Each name of a server block makes one with each of its
+// locations, so that without a limit one file of a megabyte could say billions.
+const MaxRoutes = 10_000
+
 // server takes the routes out of a server block: each of its names with each of its locations.
 func (r *reader) server(n *topology.Node) {
 	hosts, named := []string{}, false
@@ -143,9 +147,9 @@ func target(text string, route *topology.Route) string {
 	case strings.Contains(name, "/"):
 		return "has a URI part, and routes leave the URI as it is" + elsewhere
 	}
-	strand, isStrand := strings.CutPrefix(strings.NewReplacer("${", "$", "}", "").Replace(name), "$upstrand_")
+	strand, isStrand := strandOf(name)
 	switch {
-	case isStrand && strand != "" && !strings.Contains(strand, "$"):
+	case isStrand:
 		route.Upstrand = strand
 	case strings.Contains(name, "$"):
 		return "has a variable" + elsewhere
@@ -155,9 +159,27 @@ func target(text string, route *topology.Route) string {
 	return ""
 }
 
+// strandOf is the NAME of $upstrand_NAME or ${upstrand_NAME}.
+func strandOf(text string) (name string, ok bool) {
+	if inner, braced := strings.CutPrefix(text, "${"); braced {
+		if inner, braced = strings.CutSuffix(inner, "}"); !braced {
+			return "", false
+		}
+		text = "$" + inner
+	}
+	name, ok = strings.CutPrefix(text, "$upstrand_")
+	return name, ok && name != "" && !strings.ContainsAny(name, "${}")
+}
+
 // route puts the location into the Config, once for each host.
 func (r *reader) route(n *topology.Node, route topology.Route, hosts []string) {
 	for _, host := range hosts {
+		if r.routes++; r.routes > MaxRoutes {
+			if r.routes == MaxRoutes+1 {
+				r.fault(n, "is one route too many: each server_name counts with each location", fmt.Sprintf("%d routes in all files", MaxRoutes))
+			}
+			return
+		}
 		route.Host = host
 		key := topology.RouteKey(host, route.Path)
 		if first := r.set.routes[key]; first != nil {

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -68,10 +69,24 @@ func (d *Doc) Fault(p topology.Problem) (f topology.Fault, ok bool) {
 		return topology.Fault{Reason: p.Error()}, true
 	}
 	reason, allowed := splitReason(p.Reason)
+	reason += d.firstOf(p)
 	if p.Line >= 0 && p.Line < len(block.Block) {
 		return block.Block[p.Line].Fault(reason, allowed), true
 	}
 	return block.Fault(reason, allowed), !d.broken[block] && !d.cut
+}
+
+// firstOf says where the first upstream of a name stands, when a problem is that of a second one; else it is empty.
+func (d *Doc) firstOf(p topology.Problem) string {
+	if !strings.HasPrefix(p.Reason, "duplicate upstream \"") {
+		return ""
+	}
+	for i := range max(0, p.Upstream) {
+		if n := d.upstreams[i]; strings.EqualFold(n.Args[0], d.upstreams[p.Upstream].Args[0]) {
+			return fmt.Sprintf("; the first is at %s:%d", n.File, n.Line)
+		}
+	}
+	return ""
 }
 
 // splitReason takes what is wanted from the end of a reason.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/upstrand/upstrand/confgen/topology"
 )
@@ -29,7 +30,7 @@ var most = bounds{files: 2000, bytes: 8 * maxFile, directives: 1 << 20}
 
 // Options is where files come from. The zero value is the machine's own.
 type Options struct {
-	ReadFile func(name string) ([]byte, error)      // nil: os.ReadFile, bounded
+	ReadFile func(name string) ([]byte, error)      // nil: the function of that name
 	Glob     func(pattern string) ([]string, error) // nil: filepath.Glob
 }
 
@@ -37,11 +38,26 @@ func (o Options) readFile(name string) ([]byte, error) {
 	if o.ReadFile != nil {
 		return o.ReadFile(name)
 	}
-	f, err := os.Open(name)
+	return ReadFile(name)
+}
+
+// ReadFile reads a regular file of the machine, and no more of it than a configuration may have: it ends with any file. A
+// pipe nobody writes to would hold up this reload and all behind it.
+func ReadFile(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that a pipe can be opened, and refused
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, &fs.PathError{Op: "read", Path: name, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("is no regular file, but a pipe or a device")}
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile+1)) // one more byte tells that there is more
 }
 

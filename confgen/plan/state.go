@@ -24,6 +24,8 @@ type state struct {
 	// bare is the same without the declared routes, which keep what they lead to: what is there whoever names it.
 	bare       *topology.Config
 	bareGroups map[string]*topology.Group
+	bareNames  names
+	ownNames   names // of the declared files alone
 }
 
 func newState(snap registry.Snapshot, files []registry.DeclaredFile) *state {
@@ -36,10 +38,10 @@ func newState(snap registry.Snapshot, files []registry.DeclaredFile) *state {
 	whole.Routes = nil
 	s.bare = build(whole)
 	bare, problems := topology.Expand(s.bare, options)
-	s.bareGroups = byName(bare)
+	s.bareGroups, s.bareNames, s.ownNames = byName(bare), namesOf(s.bare), namesOf(s.set.Config)
 	s.config, s.expanded = s.bare, bare
 	for _, r := range s.set.Config.Routes {
-		if s.bareGroups[strings.ToLower(r.Upstream)] == nil || hasUpstream(s.bare, r.Upstream) { // else a singlet: it would give way to what is kept
+		if s.bareGroups[strings.ToLower(r.Upstream)] == nil || s.bareNames.upstreams[r.Upstream] { // else a singlet: it would give way to what is kept
 			whole.Routes = append(whole.Routes, r)
 		}
 	}
@@ -73,7 +75,7 @@ func namesUpstream(d topology.Directive) bool {
 // zone that died must not keep operators from declaring anything that names it.
 func (s *state) isZone(name string) bool {
 	service, _, zoned := strings.Cut(name, "@")
-	return zoned && slices.ContainsFunc(s.bare.Services, func(sv topology.Service) bool { return sv.Name == service })
+	return zoned && s.bareNames.services[service]
 }
 
 func awayNow(zone string) string {
@@ -160,18 +162,18 @@ func (s *state) targetless(r topology.Route) (reason string, usable bool) {
 	where := "route " + r.Host + r.Path
 	if name := r.Upstrand; name != "" {
 		switch {
-		case hasUpstrand(s.bare, name):
+		case s.bareNames.upstrands[name]:
 			return "", false
-		case hasUpstream(s.bare, name) && !hasUpstream(s.set.Config, name):
+		case s.bareNames.upstreams[name] && !s.ownNames.upstreams[name]:
 			return "service " + name + " has no upstrand now, having fewer than two zones: " + where + " leads to its upstream until there is one", true
 		}
 		return where + " leads to no upstrand: " + name + " is not declared, and no service of that name is known", false
 	}
 	name := r.Upstream
 	switch g := s.bareGroups[strings.ToLower(name)]; {
-	case g != nil && g.Name == name && hasUpstream(s.bare, name):
+	case g != nil && g.Name == name && s.bareNames.upstreams[name]:
 		return "", false
-	case g != nil && !hasUpstream(s.bare, g.Name):
+	case g != nil && !s.bareNames.upstreams[g.Name]:
 		return where + " leads to " + name + ", which combine_server_singlets makes; name that in an upstrand, and lead the route there", false
 	case g != nil:
 		return where + " leads to no upstream " + name + "; it is spelled " + g.Name, false
@@ -181,10 +183,19 @@ func (s *state) targetless(r topology.Route) (reason string, usable bool) {
 	return where + " leads to no upstream: " + name + " is not declared, and no service of that name is known", false
 }
 
-func hasUpstream(c *topology.Config, name string) bool {
-	return slices.ContainsFunc(c.Upstreams, func(u topology.Upstream) bool { return u.Name == name })
-}
+// names is what a Config has, by name as spelled.
+type names struct{ upstreams, upstrands, services map[string]bool }
 
-func hasUpstrand(c *topology.Config, name string) bool {
-	return slices.ContainsFunc(c.Upstrands, func(u topology.Upstrand) bool { return u.Name == name })
+func namesOf(c *topology.Config) names {
+	n := names{make(map[string]bool, len(c.Upstreams)), make(map[string]bool, len(c.Upstrands)), make(map[string]bool, len(c.Services))}
+	for _, u := range c.Upstreams {
+		n.upstreams[u.Name] = true
+	}
+	for _, u := range c.Upstrands {
+		n.upstrands[u.Name] = true
+	}
+	for _, sv := range c.Services {
+		n.services[sv.Name] = true
+	}
+	return n
 }

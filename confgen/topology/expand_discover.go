@@ -34,13 +34,18 @@ type filter struct {
 	tags          []string
 }
 
+const (
+	unknownFilter = "unknown parameter "
+	filters       = "; want zone=NAME, version=TEXT, tag=TEXT"
+)
+
 func readFilter(args []string) (filter, string) {
 	var f filter
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		switch {
 		case !ok:
-			return f, "unknown parameter " + arg
+			return f, unknownFilter + arg + filters
 		case name == "zone" && f.zone == nil:
 			f.zone = &value
 		case name == "version" && f.version == nil:
@@ -50,7 +55,7 @@ func readFilter(args []string) (filter, string) {
 		case name == "zone" || name == "version":
 			return f, "parameter " + name + " twice"
 		default:
-			return f, "unknown parameter " + name
+			return f, unknownFilter + name + filters
 		}
 	}
 	return f, ""

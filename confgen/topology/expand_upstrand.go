@@ -14,6 +14,7 @@ type strandExpansion struct {
 	strand *Strand
 	order  bool            // was given
 	listed map[Member]bool // members without their Blacklist; nil: none
+	idle   bool            // the last pattern matched nothing
 }
 
 // strandDirectives carry out a line each. The result is why it can't be used; empty when it was.
@@ -32,11 +33,15 @@ func (e *expansion) strand(at int, u Upstrand, old *expandedStrand, again bool) 
 	problem := func(line int, d Directive, reason string, warning bool) {
 		s.problems = append(s.problems, Problem{Where: "upstrand " + u.Name, Directive: d, Reason: reason, Upstream: -1, Upstrand: at, Line: line, Warning: warning})
 	}
+	var idle []int
 	for i, d := range u.Directives {
 		carryOut := strandDirectives[d[0]]
 		reason := "bad upstrand directive; allowed: intercept_statuses next_upstream_statuses next_upstream_timeout order upstream"
-		if carryOut != nil {
+		if x.idle = false; carryOut != nil {
 			reason = carryOut(x, d)
+		}
+		if x.idle {
+			idle = append(idle, i)
 		}
 		if reason != "" {
 			problem(i, d, reason, false)
@@ -44,6 +49,11 @@ func (e *expansion) strand(at int, u Upstrand, old *expandedStrand, again bool) 
 	}
 	if e.opts.Strict && len(x.strand.Members) == 0 && s.problems == nil {
 		problem(-1, nil, "no upstream registered in upstrand \""+u.Name+"\"", false)
+	}
+	for _, i := range idle {
+		if e.opts.Strict && len(x.strand.Members) > 0 {
+			problem(i, u.Directives[i], "matches none of the upstreams above it", true)
+		}
 	}
 	if e.opts.Strict && again {
 		problem(-1, nil, "declared twice; the last one counts", true)
@@ -117,8 +127,10 @@ func (x *strandExpansion) matching(pattern string, like Member) string {
 	if err != nil {
 		return "bad pattern: " + err.Error() + "; want Go's syntax, which has no lookaround and no backreferences"
 	}
+	x.idle = true
 	for i, p := range x.run.made {
 		if x.above(i) && re.MatchString(p.group.Name) {
+			x.idle = false
 			m := like
 			m.Upstream = p.group.Name
 			x.add(m)

@@ -40,10 +40,18 @@ func (n *Node) String() string {
 
 // quoteArg quotes what a lexer would not give back as one word.
 func quoteArg(a string) string {
-	if a != "" && !strings.ContainsAny(a, " \t\r\n;{}\"'\\#") {
+	var b strings.Builder
+	for i := range len(a) {
+		// A backslash stands for itself, as in regular expressions, unless what follows makes an escape of it.
+		if a[i] == '"' || a[i] == '\\' && (i+1 == len(a) || strings.IndexByte(`"'\trn`, a[i+1]) >= 0) {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(a[i])
+	}
+	if b.Len() == len(a) && a != "" && !strings.ContainsAny(a, " \t\r\n;{}\"'#") {
 		return a
 	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(a) + `"`
+	return `"` + b.String() + `"`
 }
 
 // Fault is something wrong in a file, or something dropped from it.

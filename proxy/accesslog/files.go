@@ -19,19 +19,34 @@ type Files struct {
 }
 
 // Acquire gives the log of that path, and holds it until Release. Options of a log that is open already stay as they
-// are.
+// are. A path that is neither a file nor a device, nor one of the standard streams, is an error.
 func (f *Files) Acquire(path string, o Options) (*Log, error) {
+	if l := f.hold(path, nil); l != nil {
+		return l, nil
+	}
+	opener := f.Opener
+	if opener == nil {
+		opener = openFile
+	}
+	made, err := open(path, o, opener, f.Now) // without the lock: a disk may take its time
+	if err != nil {
+		return nil, fmt.Errorf("open the access log: %w", err)
+	}
+	l := f.hold(path, made)
+	if l != made { // somebody was faster
+		made.close()
+	}
+	return l, nil
+}
+
+// hold counts one more holder of a path's log, which is otherwise when there is none; nil: it stays at none.
+func (f *Files) hold(path string, otherwise *Log) *Log {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l := f.logs[path]
 	if l == nil {
-		opener := f.Opener
-		if opener == nil {
-			opener = openFile
-		}
-		var err error
-		if l, err = open(path, o, opener, f.Now); err != nil {
-			return nil, fmt.Errorf("open the access log: %w", err)
+		if l = otherwise; l == nil {
+			return nil
 		}
 		if f.logs == nil {
 			f.logs = map[string]*Log{}
@@ -39,7 +54,7 @@ func (f *Files) Acquire(path string, o Options) (*Log, error) {
 		f.logs[path] = l
 	}
 	l.holders++
-	return l, nil
+	return l
 }
 
 // Release lets a log go. With its last holder it is written out and closed.

@@ -2,10 +2,12 @@ package accesslog
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -170,7 +172,10 @@ func (l *Log) reopen() {
 	l.file, l.torn = file, false
 }
 
-// close writes what waits and ends the goroutine.
+// patience is how long close waits for a file that takes nothing.
+const patience = 5 * time.Second
+
+// close writes what waits and ends the goroutine; it does not wait longer than patience for either.
 func (l *Log) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -180,18 +185,40 @@ func (l *Log) close() {
 		return
 	}
 	l.rouse()
-	<-l.done
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	select {
+	case <-l.done:
+	case <-enough.C:
+	}
 }
 
-// openFile opens a log's file for appending. The standard streams are used as they are.
+// openFile opens a log's file for appending. The standard streams are used as they are, pipes included. Another pipe is
+// refused: to open it, or to write to it, can wait for ever for a reader.
 func openFile(path string) (io.WriteCloser, error) {
 	switch path {
-	case "/dev/stdout":
+	case "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1":
 		return stream{os.Stdout}, nil
-	case "/dev/stderr":
+	case "/dev/stderr", "/dev/fd/2", "/proc/self/fd/2":
 		return stream{os.Stderr}, nil
 	}
-	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	// With O_NONBLOCK a pipe without a reader is an error at once; on files it has no effect.
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o644)
+	if errors.Is(err, syscall.ENXIO) {
+		return nil, fmt.Errorf("%s is no file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() && info.Mode()&os.ModeCharDevice == 0 {
+		err = fmt.Errorf("%s is no file", path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // stream is a file that is not ours to close.

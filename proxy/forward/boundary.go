@@ -91,9 +91,13 @@ type Client interface {
 	// Abort cuts the connection: the client can tell that an answer which was begun is not whole, and one that seems to be
 	// gone gets none.
 	Abort()
-	// Tunnel turns the connection over after a Head with 101. The caller closes it.
+	// Tunnel turns the connection over after a Head with 101. The caller closes it. With ErrNoTunnel nothing was said yet, and
+	// another answer may be given.
 	Tunnel() (io.ReadWriteCloser, error)
 }
+
+// ErrNoTunnel is wrapped by errors about a request that can't become a tunnel.
+var ErrNoTunnel = errors.New("the request can't become a tunnel")
 
 // Backend is one attempt at one peer. Its errors are of type *Error.
 type Backend interface {

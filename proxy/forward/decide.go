@@ -13,14 +13,13 @@ type Action uint8
 const (
 	Deliver  Action = iota // pass the answer on
 	Drop                   // the client is gone: end quietly
-	Cut                    // the answer was begun: cut the connection so that the client sees it
 	SamePeer               // once more over a fresh connection: the peer never read the request
 	NextPeer               // another attempt in the same upstream
 	NextStop               // another stop of the walk: Walk's decision, not Decide's
 	Fail                   // answer with Status
 )
 
-var actionNames = [...]string{"deliver", "drop", "cut", "same_peer", "next_peer", "next_stop", "fail"}
+var actionNames = [...]string{"deliver", "drop", "same_peer", "next_peer", "next_stop", "fail"}
 
 // String is a code for logs and tests.
 func (a Action) String() string { return actionNames[a] }
@@ -31,7 +30,6 @@ type Attempt struct {
 	Method     []byte
 	Sent       Progress
 	ClientGone bool
-	Started    bool          // something of the answer went to the client
 	Replayable bool          // the request can be sent again: it has no body, or all of it that was read is held
 	Redone     bool          // this attempt is already the second over a fresh connection
 	Uncounted  int           // attempts before that cost no try: a kept connection ended, or the peer was gone
@@ -50,17 +48,14 @@ type Decision struct {
 // failures are the classes of attempts that gave no answer.
 const failures = OnError | OnTimeout | OnInvalidHeader
 
-// Decide says what a failure means. The order counts: the client's going is nobody's fault; an answer that was begun is
-// never begun again; what was provably not read can go again whatever the method; then nginx's rules of what is safe to
-// repeat, within tries, time and budget; else the client is told.
+// Decide says what a failure means, as long as nothing of an answer went to the client; one that was begun is never begun
+// again, and copyBody cuts it. The order counts: the client's going is nobody's fault; what was provably not read can go again
+// whatever the method; then nginx's rules of what is safe to repeat, within tries, time and budget; else the client is told.
 func Decide(a Attempt, p *Policy) Decision {
 	failure := a.Class&failures != 0
 	switch {
 	case a.ClientGone:
 		return Decision{Action: Drop, Result: balance.Undone}
-	case a.Started && a.Class != 0:
-		// The peer had answered: nginx counts a cut body as a success.
-		return Decision{Action: Cut, Result: balance.Succeeded}
 	case a.Class == 0:
 		return Decision{Action: Deliver, Result: balance.Succeeded}
 	case a.Class == PeerGone && a.Replayable && a.Uncounted < maxUncounted:

@@ -100,7 +100,8 @@ const bufferSize = 32 << 10
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // copyBody passes the body on as it comes. The attempt ends before the write that completes the answer: else the
-// client's next request could still see it open.
+// client's next request could still see it open. A body that breaks off is cut off here too, so that the client sees it; for
+// the peer it is a success, as in nginx: it had answered.
 func (x *Exchange) copyBody(b Backend, pass *balance.Pass, head []Field) {
 	buf := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buf)
@@ -151,12 +152,16 @@ var errUnasked = errors.New("the backend changed protocols without being asked")
 func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer, fields []Field) {
 	proto := upgradeOf(a.fields)
 	if proto == nil || !hasToken(upgradeOf(x.Request.Fields), proto) {
-		x.noTunnel(b, pass, OnInvalidHeader, &Error{Class: OnInvalidHeader, Err: errUnasked})
+		x.noTunnel(b, pass, balance.Broken, &Error{Class: OnInvalidHeader, Err: errUnasked})
 		return
 	}
 	back, err := b.Tunnel()
 	if err != nil {
-		x.noTunnel(b, pass, OnError, err)
+		result := balance.Broken
+		if classOf(err) == ClientBody {
+			result = balance.Undone
+		}
+		x.noTunnel(b, pass, result, err)
 		return
 	}
 	defer back.Close()
@@ -166,6 +171,10 @@ func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer, fields []Fie
 		return
 	}
 	front, err := x.Client.Tunnel()
+	if errors.Is(err, ErrNoTunnel) {
+		x.noTunnel(b, pass, balance.Undone, &Error{Class: ClientBody, Err: err})
+		return
+	}
 	if err != nil {
 		x.lost(b, pass)
 		return
@@ -179,10 +188,10 @@ func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer, fields []Fie
 }
 
 // noTunnel answers in place of a change of protocols that can't be.
-func (x *Exchange) noTunnel(b Backend, pass *balance.Pass, class Class, err error) {
-	x.out.Answered, x.out.Err, x.cause = false, err, class
+func (x *Exchange) noTunnel(b Backend, pass *balance.Pass, result balance.Result, err error) {
+	x.out.Answered, x.out.Err, x.cause = false, err, classOf(err)
 	x.endTry(b, http.StatusBadGateway)
-	pass.End(balance.Broken)
+	pass.End(result)
 	x.fail(http.StatusBadGateway)
 }
 

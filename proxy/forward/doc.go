@@ -1,10 +1,13 @@
-// Package forward is the forwarding core: it takes a request, tries the peers of its upstreams one after another, and
-// passes the answer on as it comes. It owns what a failure means (Decide), the retry budget, the header fields that
-// must not travel from hop to hop, and the order of things: an attempt ends when the last byte of the answer is read,
-// before the write that completes the client's answer.
+// Package forward is the forwarding core: it takes a request, tries the peers of an upstream one after another, or those of
+// several along a Walk, and passes the answer on as it comes. It owns what a failure means (Decide), the retry budget, and
+// the order of things: an attempt ends when the last byte of the answer is read, before the write that completes the
+// client's answer.
 //
-// Who asks is told to backends in X-Forwarded-For, -Proto and -Host, always written here: the client's address, scheme and
-// Host. From a client that the caller trusts to be a proxy, -For is continued, and -Proto and -Host are kept. From any
+// Whoever runs an Exchange with Hooks makes the request for backends, filters answers and makes those of errors; package
+// site does, as a file says. What follows is the way of published routes, which have no Hooks.
+//
+// Fields of one connection don't travel on. Who asks is told to backends in X-Forwarded-For, -Proto and -Host, always
+// written by Outgoing: the client's address, scheme and Host. From a client that the caller trusts to be a proxy, -For is continued, and -Proto and -Host are kept. From any
 // other, what it says in those, in any other X-Forwarded-*, in Forwarded or in X-Real-IP does not reach a backend. From
 // nobody a field with an underscore in its name does: many backends take X_Forwarded_For for X-Forwarded-For. The same
 // holds for fields after the body. Nothing else is dropped: a backend must not believe fields of its own invention from

@@ -84,6 +84,9 @@ func (x *Exchange) renew() bool {
 	if !ok {
 		return false
 	}
+	if try := x.last(); try != nil && try.Peer == nil {
+		x.dropTry() // somebody is left after all
+	}
 	x.renewed++
 	x.Group, x.Walk, x.none = group, walk, balance.Eligible
 	return true

@@ -8,15 +8,46 @@ import (
 	"github.com/upstrand/upstrand/proxy/forward"
 )
 
-var errNoTunnel = errors.New("there is no connection to take over")
+var (
+	errNoTunnel = errors.New("there is no connection to take over")
+	errBodyLeft = errors.New("the peer changed protocols before it had the request's body")
+)
 
-// Tunnel is forward.Backend's. How long it may be silent is for the client's side to limit.
+// Tunnel is forward.Backend's. It waits until the request's body was sent: what follows that is the tunnel's. How long it may
+// be silent is for the client's side to limit.
 func (a *attempt) Tunnel() (io.ReadWriteCloser, error) {
 	if !a.tunnel || a.conn == nil || a.failed != nil {
 		return nil, &forward.Error{Class: forward.OnError, Err: errNoTunnel}
 	}
+	if err := a.sendRest(); err != nil {
+		return nil, err
+	}
 	a.stopWaiting()
 	return &tunnel{conn: a.conn, early: a.buf[a.r:a.w], send: a.opener.wire.Send}, nil
+}
+
+// sendRest waits until all of the request was sent. A peer that takes nothing, and a client that sends nothing, end it.
+func (a *attempt) sendRest() error {
+	left := &forward.Error{Class: forward.OnError, Err: errBodyLeft}
+	switch s := a.sender; {
+	case a.cut, s == nil && a.body != nil:
+		return left
+	case s == nil:
+		return nil
+	default:
+		select {
+		case <-s.done:
+		case <-a.ctx.Done():
+			return &forward.Error{Class: forward.ClientBody, Err: a.ctx.Err()}
+		}
+		if s.failure != nil {
+			return s.failure
+		}
+		if !s.whole {
+			return left
+		}
+		return nil
+	}
 }
 
 // stopWaiting leaves the connection without a deadline. The client's end still ends it.

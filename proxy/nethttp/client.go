@@ -137,7 +137,10 @@ func (c *client) stamp() { _ = c.rc.SetWriteDeadline(time.Now().Add(c.server.set
 
 func (c *client) Tunnel() (io.ReadWriteCloser, error) {
 	if c.body != nil {
-		return nil, errBodyFirst
+		if !c.body.whole() {
+			return nil, errBodyFirst
+		}
+		c.body.finish() // nobody sends it again
 	}
 	t, w, err := c.take()
 	if err != nil {
@@ -215,5 +218,5 @@ func (t *tunnel) Close() error {
 
 var (
 	errShutDown  = errors.New("the proxy shuts down")
-	errBodyFirst = errors.New("a request with a body can't become a tunnel")
+	errBodyFirst = fmt.Errorf("%w: its body has not come whole", forward.ErrNoTunnel)
 )

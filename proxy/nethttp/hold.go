@@ -18,12 +18,18 @@ func (s *replay) Limit(bytes int64) {
 	s.most = bytes
 }
 
-// Hold is forward.Holder's: what does not fit into memory goes to a file that has no name. It is called before anything
-// reads the body, by one goroutine; after it no Read waits for the client.
+// Hold is forward.Holder's: what does not fit into memory goes to a file that has no name. It is called at the first byte, by
+// one goroutine, when nothing of the body was read or all that was can be read again; after it no Read waits for the client.
 func (s *replay) Hold(limit int64) (int64, error) {
 	s.mu.Lock()
 	if limit > 0 {
 		s.most = limit
+	}
+	s.kept = -1
+	if going := s.ready; going != nil { // the read of an attempt that is over: its bytes come before ours
+		s.mu.Unlock()
+		<-going
+		s.mu.Lock()
 	}
 	most, end := s.most, s.end
 	s.mu.Unlock()

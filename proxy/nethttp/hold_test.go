@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/upstrand/upstrand/proxy/forward"
@@ -157,3 +158,39 @@ func TestRoomForAll(t *testing.T) {
 		s.finish()
 	}
 }
+
+// TestHoldAfterAnAttempt: an attempt that left while the client was silent has a read under way; what that brings comes
+// first, and can be read again like the rest.
+func TestHoldAfterAnAttempt(t *testing.T) {
+	s, _ := upload(t, 4)
+	s.dir = t.TempDir()
+	silent := &silentBody{begun: make(chan struct{}), speak: make(chan struct{})}
+	s.r.Body = silent
+	s.ready = make(chan struct{})
+	go s.fill(s.ready)
+	<-silent.begun
+	go close(silent.speak)
+	n, err := s.Hold(0)
+	got, readErr := io.ReadAll(s)
+	if n != 6 || err != nil || string(got) != "abcdef" || readErr != nil || s.Rewind() != nil {
+		t.Fatalf("%d, %v, %q, %v", n, err, got, readErr)
+	}
+	s.finish()
+}
+
+// silentBody says abc when it is let, to whoever reads first, and def at once to whoever reads next.
+type silentBody struct {
+	reads        atomic.Int64
+	begun, speak chan struct{}
+}
+
+func (b *silentBody) Read(p []byte) (int, error) {
+	if b.reads.Add(1) == 1 {
+		close(b.begun)
+		<-b.speak
+		return copy(p, "abc"), nil
+	}
+	return copy(p, "def"), io.EOF
+}
+
+func (*silentBody) Close() error { return nil }

@@ -3,6 +3,7 @@ package nethttp
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -82,15 +83,17 @@ func TestAnswerBeforeTheBodyEnds(t *testing.T) {
 	}
 }
 
-// TestNoTunnelWithABody: net/http can't read a body any more once its connection was taken over.
-func TestNoTunnelWithABody(t *testing.T) {
+// TestNoTunnelBeforeTheBody: net/http can't read a body any more once its connection was taken over. Nothing was said then.
+func TestNoTunnelBeforeTheBody(t *testing.T) {
 	got := talk(t, func(_ context.Context, _ *forward.Request, c forward.Client) {
 		_ = c.Head(http.StatusSwitchingProtocols, nil, 0)
-		if _, err := c.Tunnel(); err == nil {
-			t.Error("a tunnel")
+		if _, err := c.Tunnel(); !errors.Is(err, forward.ErrNoTunnel) {
+			t.Errorf("a tunnel: %v", err)
 		}
+		_ = c.Head(http.StatusBadGateway, nil, 0)
+		_ = c.End(nil)
 	}, unfinished)
-	if got != "" {
+	if !strings.HasPrefix(got, "HTTP/1.1 502 ") {
 		t.Errorf("%q", got)
 	}
 }

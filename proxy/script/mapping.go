@@ -43,7 +43,7 @@ func (m *Mapping[R]) Exact(key string, to *Template[R]) error {
 	return m.names.AddExact(key, to)
 }
 
-// Pattern adds a regular expression. They are tried in order, after all other keys.
+// Pattern adds a regular expression. They are tried in order, after all other keys; none takes the empty value.
 func (m *Mapping[R]) Pattern(re *Regex[R], to *Template[R]) {
 	m.patterns = append(m.patterns, pattern[R]{re, to})
 }
@@ -75,6 +75,9 @@ func (m *Mapping[R]) compute(r R) string {
 func (m *Mapping[R]) find(r R, key string) *Template[R] {
 	if to, ok := m.names.Find(lower(key)); ok {
 		return to
+	}
+	if key == "" { // as in nginx: what is to be allowed by a pattern is not allowed by saying nothing
+		return m.otherwise
 	}
 	for i := range m.patterns {
 		if m.patterns[i].re.Match(r, key) {

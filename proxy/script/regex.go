@@ -12,8 +12,12 @@ import (
 // Regex is a regular expression whose matches leave captures in a State.
 type Regex[R Holder] struct {
 	re    *regexp.Regexp
+	fed   *regexp.Regexp // for subjects that end in a line feed; nil: re
 	names []named[R]
 }
+
+// maxInstructions bounds the expressions of one configuration, compiled: some 40 bytes each.
+const maxInstructions = 1 << 20
 
 type named[R Holder] struct {
 	group int
@@ -21,18 +25,17 @@ type named[R Holder] struct {
 }
 
 // Regex compiles a pattern; fold: without regard to the case of ASCII letters. Its named groups become variables. The
-// error says what of the pattern is not supported.
+// error says what of the pattern is not supported, or that all patterns together are too much.
 func (c *Compiler[R]) Regex(pattern string, fold bool) (*Regex[R], error) {
 	text := widen(pattern)
 	if fold {
 		text = "(?i)" + text
 	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		return nil, explain(pattern, err)
+	x := &Regex[R]{}
+	if err := c.expressions(x, pattern, text); err != nil {
+		return nil, err
 	}
-	x := &Regex[R]{re: re}
-	for group, name := range re.SubexpNames() {
+	for group, name := range x.re.SubexpNames() {
 		if name == "" {
 			continue
 		}
@@ -43,6 +46,33 @@ func (c *Compiler[R]) Regex(pattern string, fold bool) (*Regex[R], error) {
 		x.names = append(x.names, named[R]{group, to})
 	}
 	return x, nil
+}
+
+// expressions compiles those of a pattern, whose text is in Go's syntax.
+func (c *Compiler[R]) expressions(x *Regex[R], pattern, text string) error {
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return explain(pattern, err)
+	}
+	size := instructions(tree)
+	if dollar, _ := ends(tree); dollar {
+		size *= 2
+	}
+	if size > maxInstructions-c.instructions {
+		return fmt.Errorf("the regular expressions up to this one are too large: more than %d instructions", maxInstructions)
+	}
+	c.instructions += size
+	if x.re, err = regexp.Compile(text); err != nil {
+		return explain(pattern, err)
+	}
+	var mixed bool
+	if x.fed, mixed, err = dollars(tree); err != nil {
+		return explain(pattern, err)
+	}
+	if mixed {
+		return fmt.Errorf("regular expression %q: (?m) for a part of it, beside a $ that is not in it, is not supported", pattern)
+	}
+	return nil
 }
 
 // explain says in words of this syntax what Go's parser refused.
@@ -65,8 +95,11 @@ func explain(pattern string, err error) error {
 // Match tells whether the pattern is found in subject. A match replaces the captures of the one before, by none when the
 // pattern has no groups; without one they stay.
 func (x *Regex[R]) Match(r R, subject string) bool {
+	if x.fed != nil && strings.HasSuffix(subject, "\n") {
+		return x.matchWide(r, x.fed, subject, feeds(widen(subject)))
+	}
 	if !isASCII(subject) {
-		return x.matchBytes(r, subject)
+		return x.matchWide(r, x.re, subject, widen(subject))
 	}
 	if x.re.NumSubexp() == 0 {
 		if !x.re.MatchString(subject) {
@@ -83,10 +116,9 @@ func (x *Regex[R]) Match(r R, subject string) bool {
 	return true
 }
 
-// matchBytes matches each byte as one character, as nginx does: the subject is widened to one rune a byte.
-func (x *Regex[R]) matchBytes(r R, subject string) bool {
-	wide := widen(subject)
-	at := x.re.FindStringSubmatchIndex(wide)
+// matchWide matches each byte as one character, as nginx does: wide is the subject with one rune a byte.
+func (x *Regex[R]) matchWide(r R, re *regexp.Regexp, subject, wide string) bool {
+	at := re.FindStringSubmatchIndex(wide)
 	if at == nil {
 		return false
 	}

@@ -135,8 +135,8 @@ func TestUnknownVariables(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Unknown{
-		{"$cuont", "no variable $cuont", "count", false}, {"$files", "$files is about files", "", false}, {"$later", "$later: not built yet", "", true},
-		{"$something_else", "no variable $something_else", "", false},
+		{"$cuont", "no variable $cuont", "count", true, false}, {"$files", "$files is about files", "", false, false}, {"$later", "$later: not built yet", "", false, true},
+		{"$something_else", "no variable $something_else", "", true, false},
 	}
 	got := c.Finish()
 	if fmt.Sprint(got) != fmt.Sprint(want) {

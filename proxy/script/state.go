@@ -12,6 +12,8 @@ type State struct {
 	captures []int  // pairs of indexes into subject, [0:2] being the whole match; empty: no captures
 	depth    int    // of variables that are computed to compute another
 	circle   bool   // they went too deep: none of them has a value
+	asked    int    // how many values were computed
+	excess   bool   // too many, or one too large: there are no more values
 }
 
 type value struct {
@@ -38,10 +40,21 @@ func (s *State) Begin(slots int) {
 	}
 	s.ForgetCaptures()
 	s.depth, s.circle = 0, false
+	s.asked, s.excess = 0, false
 }
 
 // maxDepth bounds how deep variables may lead to each other, as in nginx: two maps may name one another.
 const maxDepth = 100
+
+// Maps that name each other twice could make a value of any size, or work without end, of a short configuration.
+const (
+	maxValue = 1 << 20 // bytes of what variables add to one text
+	maxAsked = 1 << 18 // values that are computed for one request
+)
+
+// Excess tells that a text became too large, or that too many values were asked for: texts were cut off, and what
+// depends on them must not be trusted.
+func (s *State) Excess() bool { return s.excess }
 
 // enter begins to compute something that may ask for other variables; false: that led too deep, and not only here. Who
 // goes on asking on the way back would ask exponentially often.
@@ -49,7 +62,10 @@ func (s *State) enter() bool {
 	if s.depth >= maxDepth {
 		s.circle = true
 	}
-	if s.circle {
+	if s.asked++; s.asked > maxAsked {
+		s.excess = true
+	}
+	if s.circle || s.excess {
 		return false
 	}
 	s.depth++
@@ -58,7 +74,7 @@ func (s *State) enter() bool {
 
 // leave ends what enter began. It tells whether there is a value.
 func (s *State) leave() bool {
-	ok := !s.circle
+	ok := !s.circle && !s.excess
 	if s.depth--; s.depth == 0 {
 		s.circle = false
 	}

@@ -104,13 +104,19 @@ func (t *Template[R]) Value(r R) string {
 	return string(t.Append(make([]byte, 0, t.size+64), r))
 }
 
-// Append appends the text for a request to dst.
+// Append appends the text for a request to dst; nothing when it is too large, which State.Excess tells then.
 func (t *Template[R]) Append(dst []byte, r R) []byte {
 	if len(t.parts) == 0 {
 		return append(dst, t.text...)
 	}
+	begin := len(dst)
 	for i := range t.parts {
-		dst = append(dst, t.parts[i].value(r)...)
+		text := t.parts[i].value(r)
+		if len(dst)-begin+len(text) > maxValue+t.size {
+			r.Script().excess = true
+			return dst[:begin]
+		}
+		dst = append(dst, text...)
 	}
 	return dst
 }
@@ -120,11 +126,16 @@ func (t *Template[R]) AppendWith(dst []byte, r R, escape func(dst []byte, s stri
 	if len(t.parts) == 0 {
 		return append(dst, t.text...)
 	}
+	begin := len(dst)
 	for i := range t.parts {
 		if text := t.parts[i].value(r); t.parts[i].capture > 0 {
 			dst = escape(dst, text)
 		} else {
 			dst = append(dst, text...)
+		}
+		if len(dst)-begin > maxValue+t.size {
+			r.Script().excess = true
+			return dst[:begin]
 		}
 	}
 	return dst

@@ -77,6 +77,8 @@ type Compiler[R Holder] struct {
 	variables map[string]*variable[R]
 	slots     int
 	uses      []use[R]
+
+	instructions int // of its regular expressions
 }
 
 // use is where a variable is read that has not been defined yet: it may be later in the configuration.
@@ -98,6 +100,8 @@ type Unknown struct {
 	At     any    // as given where it was read
 	Reason string // such as: no variable $hots
 	Near   string // the most similar name, without $; may be empty
+	// Undefined: nothing of this name is known.
+	Undefined bool
 	// NotBuilt: it is no mistake, but can't be served.
 	NotBuilt bool
 }
@@ -122,7 +126,7 @@ func (c *Compiler[R]) missing(u use[R]) Unknown {
 			return Unknown{At: u.at, Reason: "$" + u.v.name + ": " + why, NotBuilt: notBuilt}
 		}
 	}
-	return Unknown{At: u.at, Reason: "no variable $" + u.v.name, Near: c.nearest(u.v.name)}
+	return Unknown{At: u.at, Reason: "no variable $" + u.v.name, Undefined: true, Near: c.nearest(u.v.name)}
 }
 
 // Exists tells whether a variable of this name is known by now. Names are without $ and of any case.

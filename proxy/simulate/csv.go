@@ -4,26 +4,27 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
+	"time"
 )
 
 // table writes one row for each candidate of each pick.
 type table struct {
-	w     *csv.Writer
-	begun bool
-	row   []string
+	w   *csv.Writer
+	row []string
 }
 
 var columns = []string{"pick", "request", "seconds", "upstream", "part", "try", "server", "addr", "won", "answer", "reason",
 	"weight", "current_before", "current_after", "effective_before", "effective_after", "unit", "open", "fails"}
 
-func newTable(w io.Writer) *table { return &table{w: csv.NewWriter(w)} }
+// newTable begins with the names of the columns, which stand also over no row at all.
+func newTable(w io.Writer) *table {
+	t := &table{w: csv.NewWriter(w)}
+	_ = t.w.Write(columns) // an error stays with the writer
+	return t
+}
 
 // add writes the rows of the i-th pick of a request.
 func (t *table) add(r *run, v *visit, i int) {
-	if !t.begun {
-		t.begun = true
-		_ = t.w.Write(columns) // an error stays with the writer
-	}
 	e := v.picks[i].explained
 	for j := range e.Candidates {
 		c := &e.Candidates[j]
@@ -31,12 +32,17 @@ func (t *table) add(r *run, v *visit, i int) {
 		if c.Won {
 			answer = v.answer(i)
 		}
-		t.row = append(t.row[:0], strconv.Itoa(r.picks), strconv.Itoa(v.number), r.clockText(e.Time.UnixNano())[1:], e.Upstream, e.Part,
+		t.row = append(t.row[:0], strconv.Itoa(r.picks), strconv.Itoa(v.number), secondsText(e.Time.UnixNano()-r.began), e.Upstream, e.Part,
 			strconv.Itoa(e.Try), c.ID, c.Addr, strconv.FormatBool(c.Won), answer, c.Reason.String(), strconv.Itoa(c.Weight),
 			strconv.Itoa(c.CurrentBefore), strconv.Itoa(c.CurrentAfter), strconv.Itoa(c.EffectiveBefore),
 			strconv.Itoa(c.EffectiveAfter), strconv.Itoa(e.Unit), strconv.Itoa(c.Conns), strconv.Itoa(c.Fails))
 		_ = t.w.Write(t.row)
 	}
+}
+
+// secondsText is a time as a plain number.
+func secondsText(ns int64) string {
+	return strconv.FormatFloat(time.Duration(ns).Seconds(), 'f', 3, 64)
 }
 
 func (t *table) flush() error {

@@ -29,7 +29,7 @@ func (s *editStep) do(r *run) error {
 	next.Upstreams = slices.Clone(next.Upstreams)
 	i := slices.IndexFunc(next.Upstreams, func(u topology.Upstream) bool { return u.Name == s.upstream })
 	if i < 0 {
-		return fmt.Errorf("no upstream %s in the configuration", s.upstream)
+		return r.noUpstream(s.upstream)
 	}
 	u := &next.Upstreams[i]
 	u.Directives = slices.Clone(u.Directives)

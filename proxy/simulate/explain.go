@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strconv"
 
 	"github.com/upstrand/upstrand/proxy"
 	"github.com/upstrand/upstrand/proxy/balance"
@@ -38,7 +39,9 @@ func Explain(ctx context.Context, w io.Writer, f *proxy.File, a Ask) (err error)
 	defer func() { err = errors.Join(err, out.Flush()) }()
 	world := newWorld(1)
 	v := &visit{}
+	told := &telling{w: out, visit: v}
 	p, err := world.proxy(func(e *balance.Explanation) {
+		told.tries()
 		fmt.Fprintf(out, "pick in upstream %s, %s\n", e.Upstream, or(e.Method, "round robin"))
 		printWhy(out, e)
 	})
@@ -54,8 +57,8 @@ func Explain(ctx context.Context, w io.Writer, f *proxy.File, a Ask) (err error)
 	}
 	v.client.keep = true
 	fmt.Fprintf(out, "%s %s of host %s from %s\n", t.method, a.Target, t.host, t.from.Addr())
-	world.send(traced(ctx, out), p, t.request(0), v)
-	tellAnswer(out, v)
+	world.send(site.WithTrace(ctx, told.step), p, t.request(0), v)
+	told.answer()
 	return nil
 }
 
@@ -98,35 +101,68 @@ func (a Ask) template() (*template, error) {
 	return t, err
 }
 
-// tellAnswer says what the client would get when its servers are well, or do as was said.
-func tellAnswer(w io.Writer, v *visit) {
-	for i := range v.tries[:max(0, len(v.tries)-1)] {
-		t := &v.tries[i]
-		fmt.Fprintf(w, "went to %s (%s): %s\n", t.peer.ID(), t.addr, t.result)
+// telling is what has been said of a request.
+type telling struct {
+	w     io.Writer
+	visit *visit
+	told  int    // of the visit's tries
+	page  string // the error_page that took the answer's place last; empty: none did
+	asked int    // how many had been asked by then
+}
+
+// step tells a decision, and before it what came of the servers that were asked.
+func (t *telling) step(s site.Step) {
+	t.tries()
+	if s.What == "error_page" {
+		t.page, t.asked = s.Text, len(t.visit.tries)
+	}
+	where := ""
+	if s.File != "" {
+		where = fmt.Sprintf("  (%s:%d)", s.File, s.Line)
+	}
+	fmt.Fprintf(t.w, "%-10s %s%s\n", s.What, or(s.Text, "(no name)"), where)
+}
+
+// tries tells of the servers that were asked since it was last called.
+func (t *telling) tries() {
+	for ; t.told < len(t.visit.tries); t.told++ {
+		try := &t.visit.tries[t.told]
+		what := ""
+		if try.method != "" {
+			what = fmt.Sprintf(" as %s %s", try.method, try.target)
+		}
+		fmt.Fprintf(t.w, "goes to %s (%s)%s: %s\n", try.peer.ID(), try.addr, what, or(try.result, "no answer"))
+	}
+}
+
+// answer says what the client gets, and of whom.
+func (t *telling) answer() {
+	t.tries()
+	status, n := t.visit.client.status, len(t.visit.tries)
+	if n == 0 {
+		fmt.Fprintln(t.w, "goes nowhere")
 	}
 	switch {
-	case len(v.tries) > 0:
-		t := &v.tries[len(v.tries)-1]
-		fmt.Fprintf(w, "goes to %s (%s) as %s %s; answered %d\n", t.peer.ID(), t.addr, t.method, t.target, v.client.status)
-	case v.client.status == 0:
-		fmt.Fprintln(w, "goes nowhere: the connection is closed without an answer")
+	case status == 0:
+		fmt.Fprintln(t.w, "the connection is closed without an answer")
+	case t.page != "" && t.asked == n:
+		fmt.Fprintf(t.w, "answered %d here, by error_page %s\n", status, t.page)
+	case n > 0 && t.visit.tries[n-1].result == strconv.Itoa(status):
+		fmt.Fprintf(t.w, "answered %d by %s\n", status, t.visit.tries[n-1].peer.ID())
+	case t.page != "" && isStatus(t.visit.tries[n-1].result):
+		fmt.Fprintf(t.w, "answered %d by error_page %s, with what %s answered\n", status, t.page, t.visit.tries[n-1].peer.ID())
 	default:
-		fmt.Fprintf(w, "goes nowhere: answered %d here\n", v.client.status)
+		fmt.Fprintf(t.w, "answered %d here\n", status)
 	}
-	for _, f := range v.client.fields {
+	for _, f := range t.visit.client.fields {
 		if string(f.Name) == "Location" || string(f.Name) == "Set-Cookie" {
-			fmt.Fprintf(w, "  %s: %s\n", f.Name, f.Value)
+			fmt.Fprintf(t.w, "  %s: %s\n", f.Name, f.Value)
 		}
 	}
 }
 
-// traced is a context by which the decisions before the pick are told, one line each.
-func traced(ctx context.Context, w io.Writer) context.Context {
-	return site.WithTrace(ctx, func(s site.Step) {
-		where := ""
-		if s.File != "" {
-			where = fmt.Sprintf("  (%s:%d)", s.File, s.Line)
-		}
-		fmt.Fprintf(w, "%-10s %s%s\n", s.What, or(s.Text, "(no name)"), where)
-	})
+// isStatus tells whether a server answered.
+func isStatus(result string) bool {
+	_, err := strconv.Atoi(result)
+	return err == nil
 }

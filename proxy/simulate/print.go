@@ -17,21 +17,38 @@ func (r *run) print(v *visit) {
 			r.csv.add(r, v, v.told)
 		}
 		if !r.options.Totals {
+			r.printWalk(v, v.told)
 			r.printPick(v, v.told)
 		}
 	}
+	r.printWalk(v, len(v.picks))
 	if len(v.picks) == 0 && len(v.tries) == 0 && !r.options.Totals {
 		fmt.Fprintf(r.out, "%6s %7d %10s  answered %s without a pick\n", "", v.number, r.clockText(r.world.Now()), v.status())
 	}
 }
 
+// printWalk tells what the request's walk did up to its i-th pick and has not been told.
+func (r *run) printWalk(v *visit, i int) {
+	for len(v.walk) > 0 && v.walk[0].upto <= i {
+		r.head()
+		fmt.Fprintf(r.out, "%6s %7d  %s\n", "", v.number, v.walk[0].text)
+		v.walk = v.walk[1:]
+	}
+}
+
+// head names the columns, once.
+func (r *run) head() {
+	if r.headed {
+		return
+	}
+	r.headed = true
+	fmt.Fprintf(r.out, "%6s %7s %10s  %-12s %-16s %-13s  %s\n", "pick", "request", "time", "upstream", "server", "answer",
+		"current/effective weight of each server after the pick")
+}
+
 func (r *run) printPick(v *visit, i int) {
 	e := v.picks[i].explained
-	if !r.headed {
-		r.headed = true
-		fmt.Fprintf(r.out, "%6s %7s %10s  %-12s %-16s %-13s  %s\n", "pick", "request", "time", "upstream", "server", "answer",
-			"current/effective weight of each server after the pick")
-	}
+	r.head()
 	peer := or(e.Winner, "-")
 	fmt.Fprintf(r.out, "%6d %7d %10s  %-12s %-16s %-13s  %s\n", r.picks, v.number, r.clockText(e.Time.UnixNano()), e.Upstream, peer,
 		v.answer(i), debts(e))

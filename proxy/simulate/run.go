@@ -10,6 +10,7 @@ import (
 
 	"github.com/upstrand/upstrand/proxy"
 	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/site"
 )
 
 // Options say what a run prints. The zero value prints one line for each pick, and the totals.
@@ -42,6 +43,7 @@ type run struct {
 	last     []outcome // of the last request line, when wanted
 	wanted   bool      // the next line looks at them
 	totals   *totals
+	totalled bool            // totals have been printed
 	spare    visit           // of requests that end before the next one begins
 	gone     map[string]bool // held requests that gave up waiting
 	faults   []error         // expectations that were not met
@@ -84,6 +86,9 @@ func (r *run) play(f *proxy.File) (err error) {
 		return err
 	}
 	r.began = r.world.Now()
+	if r.options.Explain && !r.options.Totals {
+		r.ctx = site.WithTrace(r.ctx, r.walked)
+	}
 	for i, l := range r.scenario.steps {
 		r.line = l.number
 		r.wanted = i+1 < len(r.scenario.steps) && expects(r.scenario.steps[i+1].does)
@@ -94,7 +99,9 @@ func (r *run) play(f *proxy.File) (err error) {
 			return fmt.Errorf("%s:%d: %w", r.scenario.name, l.number, err)
 		}
 	}
-	r.printTotals()
+	if r.totals.requests > 0 || !r.totalled {
+		r.printTotals()
+	}
 	return errors.Join(r.faults...)
 }
 
@@ -107,6 +114,13 @@ func (r *run) watch() func(*balance.Explanation) {
 		if v := r.world.current; v != nil {
 			v.picks = append(v.picks, pick{explained: e, upto: len(v.tries)})
 		}
+	}
+}
+
+// walked keeps what a request's walk through an upstrand does, to be told among its picks.
+func (r *run) walked(s site.Step) {
+	if v := r.world.current; v != nil && s.What == "upstrand" {
+		v.walk = append(v.walk, walkStep{s.Text, len(v.picks)})
 	}
 }
 
@@ -216,6 +230,10 @@ func (r *run) addresses(text string) ([]string, error) {
 		}
 	}
 	return nil, fmt.Errorf("no server %s in the configuration; servers: %s", text, or(strings.Join(unique(names), ", "), "none"))
+}
+
+func (r *run) noUpstream(name string) error {
+	return fmt.Errorf("no upstream %s in the configuration; upstreams: %s", name, or(strings.Join(r.proxy.Upstreams(), ", "), "none"))
 }
 
 func unique(in []string) []string {

@@ -50,15 +50,13 @@ func TestThePageShowsTheNight(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(raw)
-	for i, line := range strings.Split(text(t, "night.txt"), "\n")[:25] {
-		if !strings.Contains(page, line+"\n") {
-			t.Errorf("line %d of testdata/night.txt is not in SCENARIOS.md: %s", i+1, line)
-		}
-	}
-	for line := range strings.SplitSeq(text(t, "night.scn"), "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line != "" && !strings.Contains(page, "\n"+line+"\n") {
-			t.Errorf("a line of testdata/night.scn is not in SCENARIOS.md: %s", line)
+	lines := strings.SplitAfter(text(t, "night.txt"), "\n")
+	for what, shown := range map[string]string{
+		"testdata/night.conf": "```nginx\n" + text(t, "night.conf"), "testdata/night.scn": "```\n" + text(t, "night.scn"),
+		"the beginning of testdata/night.txt": "```\n" + strings.Join(lines[:25], ""),
+	} {
+		if !strings.Contains(page, shown+"```\n") {
+			t.Errorf("%s is not in SCENARIOS.md as it is", what)
 		}
 	}
 	for name := range commands {
@@ -235,6 +233,36 @@ func TestExplainedPicks(t *testing.T) {
 	}
 }
 
+// With Explain a walk's steps stand among its picks, in their order; without it there are none.
+func TestExplainedWalks(t *testing.T) {
+	scenario := "server a1 a2 refuse\nrequest GET / times=2\nexpect a1,a2,b1 b1"
+	out, err := played(t, ring, scenario, Options{Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := out
+	for _, want := range []string{"pick request", "1  ring: begins at a", "a1   ", "a2   ", "1  ring: a came to an error (502), which is listed: on to b", "b1   ",
+		"1  ring: b came to 200", "2  ring: begins at b", "b1   ", "2  ring: b came to 200", "totals: 2 requests"} {
+		_, after, ok := strings.Cut(rest, want)
+		if !ok {
+			t.Fatalf("%q is not told, or not there, in:\n%s", want, out)
+		}
+		rest = after
+	}
+	if out, err := played(t, ring, scenario, Options{}); err != nil || strings.Contains(out, "ring:") {
+		t.Errorf("steps without being asked for: %v\n%s", err, out)
+	}
+}
+
+// Totals that were printed are not followed by empty ones.
+func TestTotalsAtTheEnd(t *testing.T) {
+	for scenario, want := range map[string]int{"request GET /": 1, "request GET /\ntotals": 1, "request GET /\ntotals\nrequest GET /": 2, "": 1, "totals": 1} {
+		if out, err := played(t, two, scenario, Options{}); err != nil || strings.Count(out, "totals: ") != want {
+			t.Errorf("%q: want %d times, %v\n%s", scenario, want, err, out)
+		}
+	}
+}
+
 func TestCSV(t *testing.T) {
 	var rows bytes.Buffer
 	if _, err := played(t, two, "request GET / times=2", Options{CSV: &rows, Totals: true}); err != nil {
@@ -244,7 +272,11 @@ func TestCSV(t *testing.T) {
 	if len(lines) != 1+2*2 || !strings.HasPrefix(lines[0], "pick,request,seconds") {
 		t.Fatalf("rows:\n%s", rows.String())
 	}
-	if want := "1,1,0.000s,app,main,1,a,"; !strings.HasPrefix(lines[1], want) {
+	rows.Reset()
+	if _, err := played(t, two, "wait 1s", Options{CSV: &rows}); err != nil || !strings.HasPrefix(rows.String(), "pick,request,seconds") {
+		t.Errorf("no pick: %v, %q", err, rows.String())
+	}
+	if want := "1,1,0.000,app,main,1,a,"; !strings.HasPrefix(lines[1], want) {
 		t.Errorf("row %q, want %q…", lines[1], want)
 	}
 }

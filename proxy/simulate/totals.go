@@ -33,6 +33,7 @@ func (t *totals) add(v *visit) {
 // printTotals tells how often each server was picked, by upstream in the order of the configuration.
 func (r *run) printTotals() {
 	t := r.totals
+	r.totalled = true
 	fmt.Fprintf(r.out, "totals: %d requests, %d picks of a server, %v of virtual time\n", t.requests, t.tries,
 		time.Duration(r.world.Now()-r.began).Round(time.Millisecond))
 	for _, name := range r.proxy.Upstreams() {
@@ -93,7 +94,7 @@ func (r *run) printState(upstream string) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("no upstream %s in the configuration", upstream)
+		return r.noUpstream(upstream)
 	}
 	return nil
 }

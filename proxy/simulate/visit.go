@@ -24,8 +24,9 @@ type visit struct {
 	first  attempt // the first of them, which is nearly always the only one
 	picks  []pick  // when somebody watches
 	told   int     // of picks
-	stayed bool    // it was held, and that has been told
-	done   func()  // called when it has its answer; may be nil
+	walk   []walkStep
+	stayed bool   // it was held, and that has been told
+	done   func() // called when it has its answer; may be nil
 
 	turn chan event // to a held request: go on
 	back chan bool  // from it: true, it is held; false, it is done
@@ -49,6 +50,12 @@ type try struct {
 type pick struct {
 	explained *balance.Explanation
 	upto      int
+}
+
+// walkStep is what a walk through an upstrand did, and how many picks there were before it.
+type walkStep struct {
+	text string
+	upto int
 }
 
 // event is why a held request goes on.

@@ -2,6 +2,7 @@ package site
 
 import (
 	"compress/gzip"
+	"errors"
 	"io"
 
 	"github.com/upstrand/upstrand/proxy/forward"
@@ -169,6 +170,9 @@ func (s *sentState) Abort() { s.r.client.Abort() }
 // Tunnel is forward.Client's. Its bytes to the client count as body.
 func (s *sentState) Tunnel() (io.ReadWriteCloser, error) {
 	rw, err := s.r.client.Tunnel()
+	if errors.Is(err, forward.ErrNoTunnel) {
+		s.headed, s.head = false, 0 // another answer follows
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -101,15 +101,18 @@ func (c *compiler) finish() {
 		f()
 	}
 	for _, u := range c.script.Finish() {
-		allowed := ""
-		if u.Near != "" {
-			allowed = "$" + u.Near
+		reason, allowed := u.Reason, ""
+		switch {
+		case u.Near != "":
+			reason += "; did you mean $" + u.Near + "?"
+		case u.Undefined:
+			allowed = "those of the reference, and what map, geo, split_clients, set or a named capture of this configuration defines"
 		}
 		n, ok := u.At.(*topology.Node)
 		if !ok {
 			n = &topology.Node{}
 		}
-		f := n.Fault(u.Reason, allowed)
+		f := n.Fault(reason, allowed)
 		f.NotBuilt = u.NotBuilt
 		c.faults = append(c.faults, f)
 	}

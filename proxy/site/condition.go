@@ -28,7 +28,7 @@ func addIf(l *level, n *topology.Node) {
 	}
 	set := in.set
 	l.add(func(r *request, x *execution) bool {
-		if !holds(r) {
+		if !holds(r) || r.Excess() { // then the program ends behind this
 			return true
 		}
 		if r.trace != nil {

@@ -23,5 +23,8 @@ func (r *request) echoed(context.Context) outcome {
 			b = append(b, '\n')
 		}
 	}
+	if r.Excess() {
+		return fail(500)
+	}
 	return r.local(e.status, textOf(slices.Clip(b)))
 }

@@ -167,13 +167,13 @@ func outwardly(status, other int) int {
 	return other
 }
 
-// titles are the statuses that have a page.
+// titles are the statuses that have a page, with the reason phrases that our status lines have.
 var titles = map[int]string{
 	301: "Moved Permanently", 302: "Found", 303: "See Other", 307: "Temporary Redirect", 308: "Permanent Redirect",
-	400: "Bad Request", 401: "Authorization Required", 402: "Payment Required", 403: "Forbidden", 404: "Not Found",
-	405: "Not Allowed", 406: "Not Acceptable", 408: "Request Time-out", 409: "Conflict", 410: "Gone", 411: "Length Required",
-	412: "Precondition Failed", 413: "Request Entity Too Large", 414: "Request-URI Too Large", 415: "Unsupported Media Type",
+	400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found",
+	405: "Method Not Allowed", 406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict", 410: "Gone", 411: "Length Required",
+	412: "Precondition Failed", 413: "Request Entity Too Large", 414: "Request URI Too Long", 415: "Unsupported Media Type",
 	416: "Requested Range Not Satisfiable", 421: "Misdirected Request", 429: "Too Many Requests",
-	500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Temporarily Unavailable",
-	504: "Gateway Time-out", 505: "HTTP Version Not Supported", 507: "Insufficient Storage",
+	500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
+	504: "Gateway Timeout", 505: "HTTP Version Not Supported", 507: "Insufficient Storage",
 }

@@ -29,7 +29,7 @@ func TestFaults(t *testing.T) {
 		nodes []*topology.Node
 		want  []string // each a part of the fault of that place
 	}{
-		"an unknown variable, with the nearest name": {location(node(3, "return", "200", "$hots $request_ur")), []string{"f:3: return: no variable $hots; allowed: $host", "f:3: return: no variable $request_ur; allowed: $request_uri"}},
+		"an unknown variable, with the nearest name": {location(node(3, "return", "200", "$hots $request_ur")), []string{"f:3: return: no variable $hots; did you mean $host?", "f:3: return: no variable $request_ur; did you mean $request_uri?"}},
 		"a variable of something far away":           {location(node(3, "return", "200", "$completely_different")), []string{"f:3: return: no variable $completely_different"}},
 		"a refused variable":                         {location(node(3, "return", "200", "$document_root")), []string{"f:3: return: $document_root is about what is not served"}},
 		"an open brace":                              {location(node(3, "return", "200", "${host")), []string{"the } of ${host is missing"}},
@@ -54,7 +54,7 @@ func TestFaults(t *testing.T) {
 		"try_files code":                             {location(node(3, "try_files", "a", "=x")), []string{`status "x"`}},
 		"a flag":                                     {server(node(2, "merge_slashes", "yes")), []string{`merge_slashes: "yes"; allowed: on, off`}},
 		"a duplicate":                                {location(node(3, "default_type", "a"), node(4, "default_type", "b")), []string{"f:4: default_type: is duplicate"}},
-		"a duplicate location":                       {server(block(node(2, "location", "/a")), block(node(3, "location", "/a")), block(node(4, "location", "=", "/a"))), []string{"f:3: location: a duplicate location"}},
+		"a duplicate location":                       {server(block(node(2, "location", "/a")), block(node(3, "location", "/a")), block(node(4, "location", "=", "/a"))), []string{"f:3: location: a duplicate location \"/a\"; the first is at f:2; allowed: each name once"}},
 		"a location outside":                         {location(block(node(3, "location", "/b"))), []string{`"/b" is outside location "/a"`}},
 		"inside an exact one":                        {server(block(node(2, "location", "= /a"), block(node(3, "location", "/a/b")))), nil},
 		"a named one inside":                         {location(block(node(3, "location", "@n"))), []string{"can stand in a server only"}},

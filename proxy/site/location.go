@@ -122,25 +122,25 @@ func (c *compiler) checkNesting(l *level, loc *location) bool {
 // place puts a location among its neighbours.
 func (c *compiler) place(l *level, among *locations, loc *location) {
 	among.some = true
-	duplicate := false
+	var before *location
 	switch loc.form {
 	case formRegex:
 		among.regexes = append(among.regexes, loc)
 		return
 	case formNamed:
-		duplicate = l.server.named[loc.name] != nil
+		before = l.server.named[loc.name]
 		l.server.named[loc.name] = loc
 	case formExact:
 		at := among.static.node(loc.name)
-		duplicate = at.exact != nil
+		before = at.exact
 		at.exact = loc
 	default:
 		at := among.static.node(loc.name)
-		duplicate = at.prefix != nil
+		before = at.prefix
 		at.prefix = loc
 	}
-	if duplicate {
-		c.problem(loc.node, fmt.Sprintf("a duplicate location %q", loc.name), "each name once")
+	if before != nil {
+		c.problem(loc.node, fmt.Sprintf("a duplicate location %q; the first is at %s:%d", loc.name, before.node.File, before.node.Line), "each name once")
 	}
 	if bare, ok := strings.CutSuffix(loc.name, "/"); ok && loc.autoRedirect && loc.form != formNamed {
 		among.static.node(bare).slash = among.static.node(loc.name)

@@ -31,6 +31,9 @@ func (r *request) serve(ctx context.Context) {
 			r.status = 444
 			r.client.Abort()
 			return
+		case moved:
+			r.up.leaves = true
+			return
 		default:
 			return
 		}
@@ -155,7 +158,10 @@ func (r *request) fromAccess(ctx context.Context) outcome {
 		return fail(status)
 	}
 	if t := r.conf.core.tryFiles; t != nil {
-		return r.tried(t)
+		if o := r.tried(t); !r.Excess() {
+			return o
+		}
+		return fail(500)
 	}
 	if h := r.conf.handler; h != nil {
 		return h(r, ctx)

@@ -62,7 +62,7 @@ func TestFaultsOfProxying(t *testing.T) {
 		"log folder":          {one("access_log", "/nowhere/at/all/x.log"), []string{"open the access log"}},
 		"format twice":        {[]*topology.Node{node(1, "log_format", "a", "x"), node(2, "log_format", "a", "y"), node(3, "log_format", "combined", "z")}, []string{`f:2: log_format: format "a" stands already`, `format "combined" stands already`}},
 		"format escape":       {[]*topology.Node{node(1, "log_format", "a", "escape=html", "x")}, []string{`"escape=html"; allowed: escape=default`}},
-		"format variable":     {[]*topology.Node{node(1, "log_format", "a", "$upstream_adr")}, []string{"no variable $upstream_adr; allowed: $upstream_addr"}},
+		"format variable":     {[]*topology.Node{node(1, "log_format", "a", "$upstream_adr")}, []string{"no variable $upstream_adr; did you mean $upstream_addr?"}},
 		"buffers":             {[]*topology.Node{node(1, "large_client_header_buffers", "0", "8k")}, []string{`"0 8k"; allowed: NUMBER SIZE`}},
 		"keepalive":           {one("keepalive_timeout", "x"), []string{"allowed: a time such as 75s"}},
 		"ssl protocols":       {one("proxy_ssl_protocols", "SSLv3"), []string{`"SSLv3"; allowed: TLSv1`}},

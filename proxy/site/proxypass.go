@@ -26,7 +26,10 @@ type target struct {
 	node *topology.Node
 }
 
-// tlsConfigs are TLS configurations by the name of the target, of which there are as many as upstreams.
+// mostTLSNames are kept at once: a target may have any name that a client asks for.
+const mostTLSNames = 1024
+
+// tlsConfigs are TLS configurations by the name of the target, as far as they depend on it.
 type tlsConfigs struct {
 	options *Options
 	ssl     sslSettings
@@ -87,7 +90,7 @@ func (l *level) constantTarget(n *topology.Node, t *target, text string) bool {
 		t.upstream = host
 		return true
 	}
-	l.addHost(t.upstream)
+	l.addHost(t.upstream, n)
 	return true
 }
 
@@ -122,13 +125,15 @@ func (l *level) declared(name string) bool {
 	return l.options.Upstreams != nil && l.options.Upstreams(name)
 }
 
-// addHost notes a target that is an upstream of its own.
-func (c *compiler) addHost(host string) {
-	for _, h := range c.site.hosts {
-		if h == host {
-			return
-		}
+// addHost notes a target that is an upstream of its own, and where it was named first.
+func (c *compiler) addHost(host string, n *topology.Node) {
+	if c.site.hostAt[host] != nil {
+		return
 	}
+	if c.site.hostAt == nil {
+		c.site.hostAt = map[string]*topology.Node{}
+	}
+	c.site.hostAt[host] = n
 	c.site.hosts = append(c.site.hosts, host)
 }
 
@@ -192,16 +197,23 @@ func (s *sharedTLS) config(o *Options, ssl sslSettings) (*tls.Config, error) {
 // config is the configuration for a target that variables gave.
 func (t *tlsConfigs) config(host string) (*tls.Config, error) {
 	ssl := t.ssl.named(host)
+	if !ssl.serverName && !ssl.verify {
+		ssl.name = ""
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c := t.byName[ssl.name]; c != nil {
 		return c, nil
 	}
 	c, err := t.options.tlsFor(ssl)
-	if err == nil {
-		t.byName[ssl.name] = c
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	if len(t.byName) >= mostTLSNames {
+		clear(t.byName)
+	}
+	t.byName[ssl.name] = c
+	return c, nil
 }
 
 // cutURL takes a target apart; part begins with a slash or is empty.

@@ -28,6 +28,9 @@ func (r *request) proxy(ctx context.Context) outcome {
 	}
 	r.outgoing(&u.out, &u.to, u.fields)
 	u.fields = u.out.Fields
+	if r.Excess() {
+		return fail(500)
+	}
 	if o := r.takeBody(&u.out); o.what != onward {
 		return o
 	}
@@ -45,7 +48,7 @@ func (r *request) proxy(ctx context.Context) outcome {
 	u.begin(r)
 	u.exchange = forward.Exchange{
 		Name: u.to.up.Name, Request: &u.out, Client: &r.sent, Group: u.to.up.Group, Policy: &p.policy,
-		Opener: r.env.Opener(wire), Clock: u.clock, Hooks: (*proxyHooks)(r), Trail: &u.trail,
+		Opener: r.env.Opener(wire), Clock: u.clock, Renew: u.renew, Hooks: (*proxyHooks)(r), Trail: &u.trail,
 	}
 	if u.to.walk {
 		u.exchange.Walk, u.exchange.EachStop = (*siteWalk)(r), true
@@ -76,6 +79,9 @@ func (r *request) wire(d *destination) (Wire, bool) {
 func (r *request) proxied(out forward.Outcome) outcome {
 	u := &r.up
 	u.outcome = out
+	if r.movesOn(&out) {
+		return outcome{what: moved}
+	}
 	if u.to.walk {
 		if o, instead := r.ended(&out); instead {
 			return o
@@ -93,6 +99,7 @@ func (r *request) proxied(out forward.Outcome) outcome {
 		return r.xaccel(to)
 	}
 	r.stick()
+	r.sent.proxied = false // an answer that was begun and can't be
 	return fail(out.Status)
 }
 

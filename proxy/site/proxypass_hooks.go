@@ -16,8 +16,11 @@ type upstreamState struct {
 	ask      balance.Ask
 	done     []forward.Releaser // of former rounds: variables may still show their fields
 	clock    balance.Clock      // the request's, made once for its memory
+	renew    func() (*balance.Group, forward.Walk, bool)
 	outcome  forward.Outcome
 	read     bool // the client's body was sent somewhere before
+	moves    int  // from the sites before to this one
+	leaves   bool // the site of now goes on
 
 	answered int             // status of the backend's answer, 0 without one
 	answer   []forward.Field // its fields
@@ -30,6 +33,7 @@ type upstreamState struct {
 func (u *upstreamState) begin(r *request) {
 	if u.clock == nil {
 		u.clock = func() int64 { return r.env.Now() }
+		u.renew = r.renewed
 	}
 	if done := u.exchange.Take(); done != nil {
 		u.done = append(u.done, done)
@@ -45,9 +49,24 @@ func (u *upstreamState) reset() {
 	}
 	clear(u.done)
 	*u = upstreamState{
-		clock: u.clock, done: u.done[:0], fields: u.fields[:0], trail: u.trail[:0], passed: u.passed[:0], to: destination{path: u.to.path[:0]},
+		clock: u.clock, renew: u.renew, done: u.done[:0], fields: u.fields[:0], trail: u.trail[:0], passed: u.passed[:0], to: destination{path: u.to.path[:0]},
 		ask: balance.Ask{Key: u.ask.Key[:0], Session: u.ask.Session[:0]},
 	}
+}
+
+// renewed is the request's upstream as it is now, when all peers that the request knew may have been replaced. A walk takes
+// in by itself what is new.
+func (r *request) renewed() (*balance.Group, forward.Walk, bool) {
+	env, ok := r.env.(Renewer)
+	if !ok || r.up.to.walk {
+		return nil, nil, false
+	}
+	now := env.Renew(r.up.to.up)
+	if now == nil {
+		return nil, nil, false
+	}
+	r.up.to.up = now
+	return now.Group, nil, true
 }
 
 // proxyHooks is the request as its exchange sees it.

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/upstrand/upstrand/confgen/topology"
@@ -105,7 +104,7 @@ func (o *Options) tlsFor(s sslSettings) (*tls.Config, error) {
 	}
 	read := o.ReadFile
 	if read == nil {
-		read = os.ReadFile
+		read = readRegular
 	}
 	if s.verify {
 		pool, err := roots(read, o.file(s.trusted), s.trusted != "")

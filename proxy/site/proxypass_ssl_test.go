@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -110,5 +111,35 @@ func TestVerifyDepth(t *testing.T) {
 	}
 	if verifier(pool, "peer.example", 9)(tls.ConnectionState{}) == nil {
 		t.Error("a peer without a certificate")
+	}
+}
+
+// TestTLSOfNamesThatClientsChoose: names that make no difference share a configuration, and others are not kept without end.
+func TestTLSOfNamesThatClientsChoose(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ssl  sslSettings
+		same bool
+	}{
+		"not said":     {sslSettings{}, true},
+		"said":         {sslSettings{serverName: true}, false},
+		"given":        {sslSettings{serverName: true, name: "x"}, true},
+		"given to all": {sslSettings{name: "x"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := &tlsConfigs{options: &Options{}, ssl: tc.ssl, byName: map[string]*tls.Config{}}
+			a, errA := all.config("a:443")
+			b, errB := all.config("b:443")
+			if errA != nil || errB != nil || (a == b) != tc.same {
+				t.Errorf("the same: %v; %v, %v", a == b, errA, errB)
+			}
+			for i := range 2 * mostTLSNames {
+				if _, err := all.config(fmt.Sprintf("h%d", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := len(all.byName); n > mostTLSNames {
+				t.Errorf("%d are kept", n)
+			}
+		})
 	}
 }

@@ -76,10 +76,10 @@ func takeRequest(s *Site, env Env, in *forward.Request, c forward.Client) *reque
 
 // release makes the request ready for another one.
 func (r *request) release() {
-	r.passage = passage{}
-	r.sent.reset()
+	r.sent.reset() // first: a compressor that was not ended goes back by the settings in force
 	r.up.reset()
 	r.walk.reset()
+	r.passage = passage{}
 	requests.Put(r)
 }
 
@@ -111,6 +111,7 @@ const (
 	redirected                // serve another path instead
 	named                     // go on in a named location
 	cut                       // close the connection without an answer
+	moved                     // for the site of now to answer
 )
 
 func fail(status int) outcome { return outcome{what: failed, status: status} }

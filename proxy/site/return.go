@@ -44,6 +44,8 @@ func (r *request) returned(status int, text *template) outcome {
 		body = text.Value(r)
 	}
 	switch {
+	case r.Excess():
+		return fail(500)
 	case status == statusClose:
 		return outcome{what: cut}
 	case redirects(status):

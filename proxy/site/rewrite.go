@@ -49,7 +49,12 @@ func (r *request) run(p *program) outcome {
 
 func (p *program) run(r *request, x *execution) bool {
 	for _, i := range p.steps {
-		if !i(r, x) {
+		next := i(r, x)
+		if r.Excess() { // a condition may have been decided by a text that was cut off
+			x.out = fail(500)
+			return false
+		}
+		if !next {
 			return false
 		}
 	}

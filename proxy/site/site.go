@@ -19,6 +19,7 @@ type Site struct {
 	at      map[netip.AddrPort]*address
 	first   *address // of the first listen: for requests that came in elsewhere
 	hosts   []string
+	hostAt  map[string]*topology.Node // where each was named first
 
 	balancing map[string]*balancingTexts // by upstream
 	files     *accesslog.Files
@@ -43,6 +44,14 @@ type Env interface {
 	Opener(w Wire) forward.Opener
 	// Now is the wall time in Unix nanoseconds; it doesn't step back.
 	Now() int64
+}
+
+// Renewer is an Env that knows when there is a newer one.
+type Renewer interface {
+	// Renew is the upstream of the same name in the routing table of now; nil: it is still this one, or gone.
+	Renew(u *Upstream) *Upstream
+	// Newer tells whether there is a newer table, with servers for where a request came in.
+	Newer(local netip.AddrPort) bool
 }
 
 // Upstream is a group with what a request has to know of it.
@@ -76,7 +85,8 @@ type Options struct {
 	Upstrands func(name string) bool
 	// Lookup resolves the names in listen directives; nil: names are faults.
 	Lookup func(host string) ([]netip.Addr, error)
-	// ReadFile reads a file that the configuration names, such as an error page; nil: os.ReadFile.
+	// ReadFile reads a file that the configuration names, such as an error page or a certificate; nil: regular files
+	// of at most 8 MiB.
 	ReadFile func(name string) ([]byte, error)
 	// Groups are the upstreams as they are declared: their hash keys and sticky variables are texts of the site's requests.
 	Groups []*topology.Group
@@ -93,11 +103,23 @@ func (s *Site) Listens() []Listen { return s.listens }
 // this one server.
 func (s *Site) Hosts() []string { return s.hosts }
 
-// Handle serves one request and has given its answer when it returns.
+// HostAt is the directive that named one of Hosts first.
+func (s *Site) HostAt(host string) *topology.Node { return s.hostAt[host] }
+
+// Handle serves one request and has given its answer when it returns, unless it says Again.
 func (s *Site) Handle(ctx context.Context, env Env, in *forward.Request, c forward.Client) Served {
+	return s.Continue(ctx, env, in, c, Served{})
+}
+
+// Continue is Handle for a request that another site has left: before is what it said.
+func (s *Site) Continue(ctx context.Context, env Env, in *forward.Request, c forward.Client, before Served) Served {
 	r := takeRequest(s, env, in, c)
 	defer r.release()
+	r.continues(&before)
 	r.serve(ctx)
+	if r.up.leaves {
+		return r.left()
+	}
 	r.log()
 	return r.served()
 }

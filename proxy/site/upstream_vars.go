@@ -121,7 +121,7 @@ var answerVariables = definitions{
 	}),
 	"gzip_ratio":          never(),
 	"realip_remote_addr":  maybe(func(r *request) string { return addrText(r.in.Remote) }),
-	"realip_remote_port":  always(func(r *request) string { return strconv.Itoa(int(r.in.RemotePort)) }),
+	"realip_remote_port":  always(func(r *request) string { return portText(r.in.RemotePort) }),
 	"connections_active":  always(func(r *request) string { return r.connections(func(c Connections) int64 { return c.Active }) }),
 	"connections_reading": always(func(r *request) string { return r.connections(func(c Connections) int64 { return c.Reading }) }),
 	"connections_writing": always(func(r *request) string { return r.connections(func(c Connections) int64 { return c.Writing }) }),

@@ -71,7 +71,7 @@ var requestVariables = definitions{
 	"scheme":              always(scheme),
 	"https":               maybe(func(r *request) string { return map[bool]string{true: "on"}[r.in.Secure] }),
 	"remote_addr":         always(func(r *request) string { return addrText(r.remote) }),
-	"remote_port":         always(func(r *request) string { return strconv.Itoa(int(r.remotePort)) }),
+	"remote_port":         always(func(r *request) string { return portText(r.remotePort) }),
 	"binary_remote_addr":  always(func(r *request) string { return string(r.remote.Unmap().AsSlice()) }),
 	"remote_user":         maybe(remoteUser),
 	"content_length":      maybe(contentLength),
@@ -163,4 +163,12 @@ func statusText(r *request) string {
 		return strings.Repeat("0", 3-len(strconv.Itoa(status))) + strconv.Itoa(status)
 	}
 	return strconv.Itoa(status)
+}
+
+// portText is a port, or nothing: a proxy in front need not say the client's.
+func portText(port uint16) string {
+	if port == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(port))
 }

@@ -74,9 +74,14 @@ func readDeclare(w http.ResponseWriter, r *http.Request) (wire.DeclareRequest, *
 	if p != nil {
 		return req, p
 	}
+	if !utf8.Valid(body) { // the decoder would put other characters in its place, and something else would be declared
+		return req, newProblem(http.StatusBadRequest, "the body can't be used", wire.FieldError{
+			Location: "body", Message: "is not UTF-8", Allowed: "JSON in UTF-8",
+		})
+	}
 	given := struct {
 		*wire.DeclareRequest
-		Text *string `json:"text"` // an empty one is a file, none is a mistake
+		Text *string `json:"text"` // to tell an empty one from none
 	}{DeclareRequest: &req}
 	strict := json.NewDecoder(bytes.NewReader(body))
 	strict.DisallowUnknownFields()
@@ -103,6 +108,12 @@ func readDeclare(w http.ResponseWriter, r *http.Request) (wire.DeclareRequest, *
 	}
 	if len(errs) > 0 {
 		return req, newProblem(http.StatusBadRequest, "the body can't be used", errs...)
+	}
+	if strings.TrimSpace(req.Text) == "" { // more likely a slip, such as a pipe whose first part failed
+		return req, newProblem(http.StatusUnprocessableEntity, fmt.Sprintf("file %s can't be declared", req.Name), wire.FieldError{
+			Location: "body.text", Message: "is empty: all that the file declares would go",
+			Allowed: "upstream, upstrand, server; DELETE /v1/topology/declared/" + req.Name + " takes a file out",
+		})
 	}
 	return req, nil
 }

@@ -90,7 +90,7 @@ func TestADeclaredFileLives(t *testing.T) {
 		show("again", declare(t, h, req))
 		show("faults", declare(t, h, wire.DeclareRequest{Name: "aside", Author: "joe@host", Text: "upstream orders-a { server x:0; }\nserver { location /x { proxy_pass http://nobody; } }\n"}))
 		show("the file", get(t, h, "/v1/topology/declared/main"))
-		show("expected another", declare(t, h, wire.DeclareRequest{Text: "", Author: "ann@host", Expected: new(int64)}))
+		show("expected another", declare(t, h, wire.DeclareRequest{Text: "# nothing", Author: "ann@host", Expected: new(int64)}))
 		show("delete", remove(t, h, "main", "author=ann@host&comment=over&expected_revision=1"))
 		show("all", get(t, h, "/v1/topology/declared"))
 		show("history", get(t, h, "/v1/topology/declared/main/history?limit=1"))
@@ -111,6 +111,8 @@ func TestWhatIsNoDeclarationIsRefused(t *testing.T) {
 		`{"text":"upstream a { }"}`:   {"400", "body.author"},
 		`{"name":"A b","author":" "}`: {"400", "body.author", "body.name", "body.text"},
 		`{"text":null,"author":"x"}`:  {"400", "body.text"},
+		`{"text":" \n","author":"x"}`: {"422", "body.text", "is empty", "DELETE /v1/topology/declared/main"},
+		"{\"author\":\"x\",\"text\":\"# caf\xe9\"}":                                        {"400", "is not UTF-8"},
 		`{"author":"x","comment":"` + strings.Repeat("c", 1025) + `"}`:                     {"400", "body.comment"},
 		`{"author":"x","expected_revision":-1}`:                                            {"400", "body.expected_revision"},
 		`{"author":"x","text":"` + strings.Repeat("#", registry.MaxDeclared+1) + `"}`:      {"400", "body.text"},
@@ -245,7 +247,33 @@ func TestAPlanIsForWhatItIsCarriedOutOn(t *testing.T) {
 }
 
 func TestARegistryThatTakesNoDeclarationsSaysSo(t *testing.T) {
-	if w := declare(t, fleetAPI(t), wire.DeclareRequest{Author: "x"}); w.Code != http.StatusServiceUnavailable {
+	if w := declare(t, fleetAPI(t), wire.DeclareRequest{Author: "x", Text: canary}); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// Names of routes may be so long that a hundred of them are more than an event may have.
+func TestManyLongRoutesCanBeDeclared(t *testing.T) {
+	h := onSQLite(t)
+	var text strings.Builder
+	text.WriteString("server {\n")
+	for i := range 120 {
+		fmt.Fprintf(&text, "location /%d%s { proxy_pass http://orders; }\n", i, strings.Repeat("<", 1000)) // six bytes each in JSON
+	}
+	text.WriteString("}\n")
+	if a := applied(t, h, wire.DeclareRequest{Text: text.String()}); !a.Applied || len(a.Changes) != 120 {
+		t.Errorf("applied %v, %d changes", a.Applied, len(a.Changes))
+	}
+	events := get(t, h, "/v1/events?kind=topology_declared").Body.String()
+	if !strings.Contains(events, "120 routes added") {
+		t.Errorf("the event: %.300s", events)
+	}
+}
+
+func TestAnAnswerNamesSoManyFaultsAtMost(t *testing.T) {
+	w := declare(t, onSQLite(t), wire.DeclareRequest{Author: "x", Text: strings.Repeat("server { listen 80; }\n", 2000)})
+	p := decode[wire.Problem](t, w)
+	if w.Code != http.StatusUnprocessableEntity || len(p.Errors) != mostFaults || p.Detail != "file main can't be declared; the first 500 of 4000 faults follow" {
+		t.Errorf("%d %d %s", w.Code, len(p.Errors), p.Detail)
 	}
 }

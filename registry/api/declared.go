@@ -13,10 +13,14 @@ import (
 	"github.com/upstrand/upstrand/registry/wire"
 )
 
+// mostFaults is how many faults an answer names: a file of a megabyte can have very many.
+const mostFaults = 500
+
 // faulty is the answer to files that can't be declared.
 func faulty(d registry.Declare, p *plan.Plan) *problem {
-	errs := make([]wire.FieldError, len(p.Faults))
-	for i, f := range p.Faults {
+	told := p.Faults[:min(len(p.Faults), mostFaults)]
+	errs := make([]wire.FieldError, len(told))
+	for i, f := range told {
 		errs[i] = wire.FieldError{Location: place(f), Message: f.Reason, Allowed: f.Allowed}
 		if f.Name != "" {
 			errs[i].Message = f.Name + ": " + f.Reason
@@ -25,6 +29,9 @@ func faulty(d registry.Declare, p *plan.Plan) *problem {
 	what := fmt.Sprintf("file %s can't be declared", d.Name)
 	if d.Delete {
 		what = fmt.Sprintf("file %s can't be deleted", d.Name)
+	}
+	if len(told) < len(p.Faults) {
+		what += fmt.Sprintf("; the first %d of %d faults follow", len(told), len(p.Faults))
 	}
 	return newProblem(http.StatusUnprocessableEntity, what, errs...)
 }
@@ -64,14 +71,21 @@ func side(kind plan.Kind, s *plan.Side) *wire.TopologySide {
 	return out
 }
 
-// mostNamed is how many changes an event names.
-const mostNamed = 100
+// An event names so many changes at most, and as far as they fit into so many bytes: names of routes may be long.
+const (
+	mostNamed      = 100
+	mostNamedBytes = 32 << 10
+)
 
-// eventDetail is what the event of a change says beside who and why.
+// eventDetail is what the event of a change says beside who and why. It is below the 64 KiB that an event may have.
 func eventDetail(file string, a *wire.DeclareAnswer) json.RawMessage {
-	var changes []map[string]string
+	changes, size := []json.RawMessage{}, 0
 	for _, c := range a.Changes[:min(len(a.Changes), mostNamed)] {
-		changes = append(changes, map[string]string{"kind": c.Kind, "name": c.Name, "change": c.Change})
+		text, _ := json.Marshal(map[string]string{"kind": c.Kind, "name": c.Name, "change": c.Change}) // of strings
+		if size += len(text) + 1; size > mostNamedBytes {
+			break
+		}
+		changes = append(changes, text)
 	}
 	text, _ := json.Marshal(map[string]any{"file": file, "summary": a.Summary, "records": a.Records, "changes": changes}) // of strings and numbers
 	return text

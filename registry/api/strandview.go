@@ -38,23 +38,38 @@ func (v *strandView) named(name string) *topology.Strand {
 	return nil
 }
 
-// strandViews keeps the content of the newest version, which never changes, and the view of it without a zone: one that reads
-// every record would be too much for each request.
+// strandViews keeps the content of the newest version, which never changes, the view of it without a zone, and that of the
+// zone asked for last: one that reads or expands every record would be too much for each request.
 type strandViews struct {
 	mu        sync.Mutex // held while the records are read, so that they are read once
 	version   int64
 	digest    string
 	config    *topology.Config
 	published *strandView
+
+	zones   sync.Mutex // held while a zone's view is made: one at a time
+	zone    string
+	zonedOf *topology.Config // of which zoned is; nil: there is none
+	zoned   *strandView
 }
 
-// of is the view of the newest version. Errors: errUnpublished; errRecords when it holds what this release does not know.
+// of is the view of the newest version. Errors: errUnpublished; errRecords when it holds what this release does not know;
+// ctx's.
 func (s *strandViews) of(ctx context.Context, store Reader, zone *string) (*strandView, error) {
 	config, view, err := s.newest(ctx, store)
 	if err != nil || zone == nil {
 		return view, err
 	}
-	return viewOf(view.version, config, zone), nil
+	s.zones.Lock()
+	defer s.zones.Unlock()
+	if s.zonedOf == config && s.zone == *zone {
+		return s.zoned, nil
+	}
+	if err := ctx.Err(); err != nil { // others took the time
+		return nil, err
+	}
+	s.zone, s.zonedOf, s.zoned = *zone, config, viewOf(view.version, config, zone)
+	return s.zoned, nil
 }
 
 func (s *strandViews) newest(ctx context.Context, store Reader) (*topology.Config, *strandView, error) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
@@ -94,5 +95,38 @@ func TestUpstrandsAreOfTheNewestVersion(t *testing.T) {
 	registrytest.Insert(t, db, "topology_record", registrytest.Row{"record_key": "upstrand/new", "version": 51, "value": []byte(`{"name":"new","from":"the future"}`)})
 	if w := get(t, h, "/v1/upstrands"); w.Code != 500 {
 		t.Errorf("records of a newer release: %d %s", w.Code, w.Body)
+	}
+}
+
+// Pages of one zone's view come from one expansion; another zone, or another version, has its own.
+func TestAZonesViewIsMadeOnce(t *testing.T) {
+	s, db := registrytest.SQLite(t)
+	registrytest.Fleet(t, db)
+	registrytest.Strands(t, db)
+	views, a, b := &strandViews{}, "a", "b"
+	of := func(zone *string) *strandView {
+		t.Helper()
+		v, err := views.of(t.Context(), s, zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	first := of(&a)
+	if of(&a) != first {
+		t.Error("made anew for the same zone")
+	}
+	if of(&b) == first || of(nil) == first {
+		t.Error("one view for two zones")
+	}
+	old := of(&b)
+	views.digest = "of another version"
+	if of(&b) == old {
+		t.Error("the view of an older version")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := views.of(ended, s, &a); err == nil {
+		t.Error("a request that is over is worked for")
 	}
 }

@@ -130,7 +130,9 @@ func (pr *Program) knownEnv() map[string]bool {
 	known := map[string]bool{}
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { known[settings.EnvName(f.Name)] = true })
+		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+			set.VisitAll(func(f *pflag.Flag) { known[settings.EnvName(f.Name)] = true })
+		}
 		for _, sub := range cmd.Commands() {
 			visit(sub)
 		}

@@ -30,7 +30,15 @@ type File struct {
 // Read reads a file and all that it includes. Published tells that a topology is published beside it. The error is a
 // proxy.Faults with everything that is wrong, also with what is right and not built yet; Read and Notices hold also then.
 func Read(path string, published bool) (*File, error) {
-	f, faults := read(path, published)
+	f, faults := read(path, published, dialect.Options{})
+	return whole(f, serves(f, faults))
+}
+
+// Part is Read for a file that need not serve anything, such as one with upstreams alone.
+func Part(path string) (*File, error) { return whole(read(path, false, dialect.Options{})) }
+
+// whole adds what is wrong beyond the syntax when something is wrong already, and what can't be served.
+func whole(f *File, faults proxy.Faults) (*File, error) {
 	if len(faults) > 0 {
 		_, more, err := compile(f)
 		if err != nil {
@@ -44,18 +52,46 @@ func Read(path string, published bool) (*File, error) {
 	return f, nil
 }
 
-func read(path string, published bool) (*File, proxy.Faults) {
-	doc, faults := dialect.Read(path, dialect.Options{})
+func read(path string, published bool, from dialect.Options) (*File, proxy.Faults) {
+	doc, faults := dialect.Read(path, from)
 	f := &File{Notices: doc.Notices, Read: doc.Files, Use: &proxy.File{
 		Name: path, Config: doc.Config, Site: doc.Site, Resolver: doc.Resolver, Published: published, Fault: doc.Fault,
 	}}
 	return f, faults
 }
 
+// serves adds a fault to a file that is right as far as it goes and has no server.
+func serves(f *File, faults proxy.Faults) proxy.Faults {
+	if len(faults) == 0 && !slices.ContainsFunc(f.Use.Site, func(n *topology.Node) bool { return n.Name == "server" }) {
+		faults = append(faults, nothing(f.Use.Name))
+	}
+	return faults
+}
+
+// nothing is the fault of a file that takes no traffic: an empty one, or what is left of one that is being written. Put in
+// force, it would close every door.
+func nothing(path string) topology.Fault {
+	return topology.Fault{File: path, Line: 1, Reason: "has no server block, so nothing would be served", Allowed: "server { listen …; … }"}
+}
+
 // Check reads a file and looks at all that can be looked at without touching anything: every name counts as that of a
 // host, and no log is opened. What is right and not built yet is a notice.
 func Check(path string, published bool) (*File, error) {
-	f, faults := read(path, published)
+	return check(read(path, published, dialect.Options{}))
+}
+
+// CheckText is Check of a text that is in no file; faults name it as given. What it includes is in files.
+func CheckText(name string, text []byte) (*File, error) {
+	return check(read(name, false, dialect.Options{ReadFile: func(path string) ([]byte, error) {
+		if path == name {
+			return text, nil
+		}
+		return dialect.ReadFile(path)
+	}}))
+}
+
+func check(f *File, faults proxy.Faults) (*File, error) {
+	faults = serves(f, faults)
 	warnings, more, err := compile(f)
 	if err != nil {
 		return f, err

@@ -105,3 +105,18 @@ func TestNotBuiltYet(t *testing.T) {
 		t.Errorf("wrong %v, later %v", w, l)
 	}
 }
+
+// A file that is empty, or was cut, must not take the place of one that serves.
+func TestAFileWithoutServerIsAFault(t *testing.T) {
+	for _, text := range []string{"", "# all gone\n", "http {\n}\n", "upstream u { server 10.0.0.1:80; }\n"} {
+		path := file(t, text)
+		want := path + ":1: has no server block, so nothing would be served; allowed: server { listen …; … }"
+		for what, look := range map[string]func(string, bool) (*File, error){"read": Read, "check": Check} {
+			for _, published := range []bool{false, true} {
+				if _, err := look(path, published); err == nil || err.Error() != want {
+					t.Errorf("%s of %q, published %v: %v", what, text, published, err)
+				}
+			}
+		}
+	}
+}

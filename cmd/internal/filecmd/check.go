@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ func Check() *cobra.Command {
 		Long: "Check a configuration file in nginx's syntax, with all that it includes: every fault with its place and what would\n" +
 			"be allowed, then notices about what has no effect here. Exit code 1 when there are faults. Nothing is asked: not the\n" +
 			"registry, and no name server, so that names of hosts are taken as they are.",
-		Example: "  upstrand topology check nginx.conf\n  upstrand topology check --json nginx.conf",
+		Example: "  upstrand topology check nginx.conf\n  upstrand topology check - < nginx.conf\n  upstrand topology check --json nginx.conf",
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, as -o json does")
 	// Its own, so that the help does not offer what the check has no use for.
@@ -47,10 +48,16 @@ func Check() *cobra.Command {
 	plain(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cmd.SilenceUsage = true
-		if f := cmd.Flags().Lookup("output"); f != nil && f.Value.String() == "json" {
-			asJSON = true
+		if f := cmd.Flags().Lookup("output"); f != nil {
+			switch format := f.Value.String(); format {
+			case "json":
+				asJSON = true
+			case "table":
+			default:
+				return fmt.Errorf("--output %q: want table or json", format)
+			}
 		}
-		f, err := conffile.Check(args[0], false)
+		f, err := check(cmd, args[0])
 		var faults proxy.Faults
 		if err != nil && !errors.As(err, &faults) {
 			return err
@@ -61,6 +68,18 @@ func Check() *cobra.Command {
 		return printText(cmd, args[0], f, faults)
 	}
 	return cmd
+}
+
+// check takes - for standard input.
+func check(cmd *cobra.Command, path string) (*conffile.File, error) {
+	if path != "-" {
+		return conffile.Check(path, false)
+	}
+	text, err := io.ReadAll(cmd.InOrStdin())
+	if err != nil {
+		return nil, err
+	}
+	return conffile.CheckText(path, text)
 }
 
 func printText(cmd *cobra.Command, path string, f *conffile.File, faults proxy.Faults) error {
@@ -78,9 +97,13 @@ func printText(cmd *cobra.Command, path string, f *conffile.File, faults proxy.F
 	return nil
 }
 
-// files leaves out the folders.
+// files counts what was read, standard input among it, and leaves out the folders.
 func files(list []string) (n int) {
 	for _, path := range list {
+		if path == "-" {
+			n++
+			continue
+		}
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			n++
 		}

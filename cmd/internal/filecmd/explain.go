@@ -30,11 +30,11 @@ the same of the requests that it had: /debug/picks?upstream=NAME and /debug/pick
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&conf, "conf", "", "configuration file in nginx's syntax")
-	f.StringVar(&request, "request", "GET /", "the request's first line; HTTP/1.1 may be left out")
-	f.StringArrayVar(&headers, "header", nil, "a header field as 'Name: value'; may be repeated")
-	f.StringVar(&client, "client", "", "address of the client (127.0.0.1)")
-	f.StringArrayVar(&servers, "server", nil, "what servers do, as 'SERVER… BEHAVIOUR' of a scenario: 'a b refuse', 'c status:503'; may be repeated; others answer 200")
+	f.StringVar(&conf, "conf", "", "configuration `file` in nginx's syntax")
+	f.StringVar(&request, "request", "GET /", "the request's first `line`; HTTP/1.1 may be left out")
+	f.StringArrayVar(&headers, "header", nil, "a header `field` as 'Name: value'; may be repeated")
+	f.StringVar(&client, "client", "", "`address` of the client (127.0.0.1)")
+	f.StringArrayVar(&servers, "server", nil, "what servers do, as 'SERVER… `BEHAVIOUR`' of a scenario: 'a b refuse', 'c status:503'; may be repeated; others answer 200")
 	plain(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cmd.SilenceUsage = true

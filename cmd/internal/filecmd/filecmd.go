@@ -19,12 +19,12 @@ import (
 // errFaults ends a command that has already said what is wrong.
 var errFaults = errors.New("the file can't be used")
 
-// read reads the file of --conf.
+// read reads the file of --conf, which may have upstreams alone.
 func read(path string) (*proxy.File, error) {
 	if path == "" {
 		return nil, errors.New("--conf FILE is needed")
 	}
-	f, err := conffile.Read(path, false)
+	f, err := conffile.Part(path)
 	if err != nil {
 		return nil, conffile.Summary(path, err)
 	}

@@ -31,12 +31,12 @@ happens than the scenario expects.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&conf, "conf", "", "configuration file in nginx's syntax")
-	f.StringVar(&scenario, "scenario", "", "what happens: a text file, one step a line; - reads standard input")
-	f.StringVar(&table, "csv", "", "write a row for each server in each pick to this file")
+	f.StringVar(&conf, "conf", "", "configuration `file` in nginx's syntax")
+	f.StringVar(&scenario, "scenario", "", "what happens: a text `file`, one step a line; - reads standard input")
+	f.StringVar(&table, "csv", "", "write a row for each server in each pick to this `file`")
 	f.BoolVar(&o.Totals, "totals", false, "print the totals only, which is quicker")
-	f.BoolVar(&o.Explain, "explain", false, "under each pick, say why each server was passed over or won")
-	f.Uint64Var(&o.Seed, "seed", 1, "of all chance; a seed in the scenario wins")
+	f.BoolVar(&o.Explain, "explain", false, "under each pick, say why each server was passed over or won; of an upstrand, where it begins, goes on and ends")
+	f.Uint64Var(&o.Seed, "seed", 1, "the `number` that all chance follows from; a seed in the scenario wins")
 	plain(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cmd.SilenceUsage = true

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/user"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -87,22 +89,38 @@ func topologyApply(c *common) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ch := flags.begin(cmd, cl, out)
-		if files[0] == "-" {
-			ch.in = nil // it was the file
+		if strings.TrimSpace(text) == "" {
+			return fmt.Errorf("%s is empty, and all that %s declares would go: upstrand topology declared delete %s does that", files[0], *name, *name)
 		}
-		return ch.make(ctx, files[0], wire.DeclareRequest{Name: *name, Text: text}, cl.Declare)
+		ch, place := flags.begin(cmd, cl, out), files[0]
+		if place == "-" {
+			ch.in = nil // it was the file
+			place = ""  // places go by the declared name, as in the texts of faults
+		}
+		return ch.make(ctx, place, wire.DeclareRequest{Name: *name, Text: text}, cl.Declare)
 	})
 	return cmd
 }
 
+// readFile reads the text that is to be declared. What is not UTF-8 would not arrive as it is.
 func readFile(cmd *cobra.Command, path string) (string, error) {
+	var text []byte
+	var err error
 	if path == "-" {
-		text, err := io.ReadAll(cmd.InOrStdin())
-		return string(text), err
+		text, err = io.ReadAll(cmd.InOrStdin())
+	} else {
+		text, err = os.ReadFile(path)
 	}
-	text, err := os.ReadFile(path)
-	return string(text), err
+	if err != nil {
+		return "", err
+	}
+	line := 0
+	for part := range bytes.Lines(text) {
+		if line++; !utf8.Valid(part) {
+			return "", fmt.Errorf("%s:%d: the text is not UTF-8", path, line)
+		}
+	}
+	return string(text), nil
 }
 
 // make shows what a change does and, after a yes, carries out just that: when the declared topology was changed in

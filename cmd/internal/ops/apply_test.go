@@ -156,3 +156,25 @@ func TestTheVersionIsWaitedFor(t *testing.T) {
 		t.Errorf("%q", last)
 	}
 }
+
+// Other bytes would be replaced on the way, and something else declared.
+func TestAFileThatIsNotUTF8IsNotSent(t *testing.T) {
+	server, _ := fleet(t)
+	text := typed(t, server.URL, "upstream a { server 10.0.0.1:80; }\n# caf\xe9\n", "topology apply - --yes")
+	if !strings.Contains(text, "error: -:2: the text is not UTF-8\n") {
+		t.Error(text)
+	}
+	if text = typed(t, server.URL, "", "topology declared ls"); strings.Contains(text, "main") {
+		t.Error(text)
+	}
+}
+
+func TestAnEmptyFileIsNotApplied(t *testing.T) {
+	server, _ := fleet(t)
+	for _, text := range []string{"", " \n"} {
+		got := typed(t, server.URL, text, "topology apply - --yes --name pools")
+		if !strings.Contains(got, "error: - is empty, and all that pools declares would go: upstrand topology declared delete pools does that\n") {
+			t.Error(got)
+		}
+	}
+}

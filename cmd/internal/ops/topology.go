@@ -133,10 +133,14 @@ func serviceRows(r wire.TopologyRecord) [][]string {
 	return rows
 }
 
+// ownZoneFirst is said of an upstrand whose backups are each proxy's own matter.
+const ownZoneFirst = "# a proxy with a zone has that first, the others as backup"
+
 func groupRows(r wire.TopologyRecord) [][]string {
 	var g struct {
 		Name, Origin string
 		Directives   [][]string
+		OwnZoneFirst bool `json:"own_zone_first"`
 	}
 	if json.Unmarshal(r.Value, &g) != nil {
 		return [][]string{{r.Key, "", "can't be read"}}
@@ -144,6 +148,9 @@ func groupRows(r wire.TopologyRecord) [][]string {
 	var lines []string
 	for _, d := range g.Directives {
 		lines = append(lines, strings.Join(d, " ")+";")
+	}
+	if g.OwnZoneFirst {
+		lines = append(lines, ownZoneFirst)
 	}
 	return [][]string{{g.Name, g.Origin, strings.Join(lines, " ")}}
 }

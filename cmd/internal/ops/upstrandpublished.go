@@ -33,7 +33,11 @@ func listPublished(ctx context.Context, cl *client.Client, q client.UpstrandQuer
 		for _, b := range u.Blacklisted {
 			blacklisted = append(blacklisted, b.Upstream+" by "+b.Agent)
 		}
-		rows = append(rows, []string{u.Name, u.Origin, u.Start, strings.Join(members, ", "), strings.Join(u.Routes, ","), strings.Join(blacklisted, ", ")})
+		start := u.Start
+		if u.OwnZoneFirst {
+			start = "own zone first"
+		}
+		rows = append(rows, []string{u.Name, u.Origin, start, strings.Join(members, ", "), strings.Join(u.Routes, ","), strings.Join(blacklisted, ", ")})
 	}
 	return out.table("UPSTRAND ORIGIN START UPSTREAMS(USABLE-SERVERS) ROUTES BLACKLISTED", rows)
 }

@@ -173,7 +173,7 @@ func (c *conf) State() *proxy.FileState {
 
 // run reads the file again whenever it is told to, until ctx ends. SIGUSR1 opens the access logs anew, for who rotates
 // them, as in nginx.
-func (c *conf) run(ctx context.Context, got <-chan os.Signal, watch bool) {
+func (c *conf) run(ctx context.Context, got *signals, watch bool) {
 	var ticks <-chan time.Time
 	if watch {
 		t := time.NewTicker(watchEvery)
@@ -186,11 +186,9 @@ func (c *conf) run(ctx context.Context, got <-chan os.Signal, watch bool) {
 		select {
 		case <-ctx.Done():
 			return
-		case s := <-got:
-			if s == syscall.SIGUSR1 {
-				c.px.ReopenLogs()
-				continue
-			}
+		case <-got.reopen:
+			c.px.ReopenLogs()
+		case <-got.reload:
 			c.reload("SIGHUP")
 			w.look(c.watched(), c.State().Tried)
 		case <-ticks:
@@ -208,10 +206,20 @@ func (c *conf) watched() []string {
 	return c.files
 }
 
-// signals gives those that concern a file, from now on: before the first read, so that one which comes early does not end
-// the process.
-func signals() (got <-chan os.Signal, stop func()) {
-	c := make(chan os.Signal, 2)
-	signal.Notify(c, syscall.SIGHUP, syscall.SIGUSR1)
-	return c, func() { signal.Stop(c) }
+// signals is those that concern a file. Each has its own channel of one: what comes while a reload takes its time is
+// carried out once after it, and none takes the place of the other.
+type signals struct{ reload, reopen chan os.Signal }
+
+// listen takes them from now on: before the first read, so that one which comes early does not end the process.
+func listen() *signals {
+	s := &signals{reload: make(chan os.Signal, 1), reopen: make(chan os.Signal, 1)}
+	signal.Notify(s.reload, syscall.SIGHUP)
+	signal.Notify(s.reopen, syscall.SIGUSR1)
+	return s
+}
+
+// stop gives them back: a SIGHUP that comes then ends the process.
+func (s *signals) stop() {
+	signal.Stop(s.reload)
+	signal.Stop(s.reopen)
 }

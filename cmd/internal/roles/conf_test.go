@@ -47,7 +47,7 @@ type served struct {
 	path string
 	conf *conf
 	log  *lines
-	got  chan os.Signal
+	got  *signals
 	end  func()
 }
 
@@ -70,7 +70,7 @@ func backend(t *testing.T, name string) string {
 
 func serveFile(t *testing.T, text string, watch bool) *served {
 	t.Helper()
-	s := &served{t: t, path: filepath.Join(t.TempDir(), "test.conf"), log: &lines{}, got: make(chan os.Signal, 1)}
+	s := &served{t: t, path: filepath.Join(t.TempDir(), "test.conf"), log: &lines{}, got: &signals{make(chan os.Signal, 1), make(chan os.Signal, 1)}}
 	s.write(text)
 	log := zerolog.New(s.log)
 	px, err := proxy.New(proxy.Config{Logger: log})
@@ -85,7 +85,7 @@ func serveFile(t *testing.T, text string, watch bool) *served {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.conf.serve(ctx, s.got, func() {}, watch) }()
+	go func() { done <- s.conf.serve(ctx, s.got, watch) }()
 	s.end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -111,7 +111,7 @@ func (s *served) reload(text string) {
 	s.t.Helper()
 	before := s.conf.State().Tried
 	s.write(text)
-	s.got <- syscall.SIGHUP
+	s.got.reload <- syscall.SIGHUP
 	s.await(func() bool { return s.conf.State().Tried.After(before) })
 }
 
@@ -199,6 +199,16 @@ func TestABrokenFileKeepsTheOldOne(t *testing.T) {
 	s.reload(upstreamFile(at, "server "+a+";"))
 	if state := s.conf.State(); !state.Current || state.Faults != nil || value(t, s.conf.metrics.current) != 1 {
 		t.Errorf("after a good one: %+v", state)
+	}
+}
+
+// What an editor or a copy leaves for a moment must not close the doors.
+func TestAnEmptyFileKeepsTheOldOne(t *testing.T) {
+	a, at := backend(t, "a"), freePort(t)
+	s := serveFile(t, upstreamFile(at, "server "+a+";"), false)
+	s.reload("")
+	if got := ask(at); got != "a" || s.conf.State().Current || value(t, s.conf.metrics.current) != 0 {
+		t.Errorf("%q, %+v", got, s.conf.State())
 	}
 }
 

@@ -3,7 +3,6 @@ package roles
 import (
 	"context"
 	"net"
-	"os"
 
 	"github.com/upstrand/upstrand/cmd/internal/admin"
 	"github.com/upstrand/upstrand/cmd/internal/conffile"
@@ -16,6 +15,7 @@ type entrance struct {
 	bound *net.TCPAddr                // the first address
 	serve func(context.Context) error // takes connections until ctx ends or the proxy shuts down
 	close func() error                // for an entrance that serves nobody
+	left  func()                      // to be called when the last request has ended
 	state func() *proxy.FileState     // nil: there is no file
 }
 
@@ -28,13 +28,13 @@ func (x *Proxy) entrance(p *Process, px *proxy.Proxy, published bool) (*entrance
 		return nil, err
 	}
 	return &entrance{
-		bound: ln.Addr().(*net.TCPAddr), close: ln.Close,
+		bound: ln.Addr().(*net.TCPAddr), close: ln.Close, left: func() {},
 		serve: func(context.Context) error { return px.Serve(ln) }, // until the proxy shuts down
 	}, nil
 }
 
 func (x *Proxy) fileEntrance(p *Process, px *proxy.Proxy, published bool) (*entrance, error) {
-	got, stop := signals()
+	got := listen()
 	c, err := newConf(x.Conf, published, px, p.Log.With().Str("role", "proxy").Logger(), p.Metrics)
 	if err == nil {
 		err = c.load()
@@ -43,7 +43,7 @@ func (x *Proxy) fileEntrance(p *Process, px *proxy.Proxy, published bool) (*entr
 		}
 	}
 	if err != nil {
-		stop()
+		got.stop()
 		return nil, err
 	}
 	addrs := c.State().Listen
@@ -51,19 +51,21 @@ func (x *Proxy) fileEntrance(p *Process, px *proxy.Proxy, published bool) (*entr
 	bound := &net.TCPAddr{}
 	if len(addrs) > 0 {
 		if bound, err = net.ResolveTCPAddr("tcp", addrs[0]); err != nil {
+			got.stop()
+			c.doors.Close()
 			return nil, err
 		}
 	}
 	return &entrance{
-		bound: bound, state: c.State,
-		close: func() error { stop(); c.doors.Close(); return nil },
-		serve: func(ctx context.Context) error { return c.serve(ctx, got, stop, x.Watch) },
+		bound: bound, state: c.State, left: got.stop,
+		close: func() error { got.stop(); c.doors.Close(); return nil },
+		serve: func(ctx context.Context) error { return c.serve(ctx, got, x.Watch) },
 	}, nil
 }
 
-// serve follows the file until ctx ends, then closes the doors.
-func (c *conf) serve(ctx context.Context, got <-chan os.Signal, stop func(), watch bool) error {
-	defer stop()
+// serve follows the file until ctx ends, then closes the doors. The signals stay taken, and without effect: SIGHUP
+// must not end a process in which requests are still open.
+func (c *conf) serve(ctx context.Context, got *signals, watch bool) error {
 	inner, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {

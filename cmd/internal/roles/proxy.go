@@ -218,6 +218,7 @@ func (x *Proxy) agent(p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn, px
 // serve takes traffic until ctx ends. Then the proxy is not ready any more, waits until others may have noticed, closes
 // its doors and lets open requests end.
 func (x *Proxy) serve(ctx context.Context, p *Process, px *proxy.Proxy, in *entrance) error {
+	defer in.left()
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	failed := make(chan error, 1)

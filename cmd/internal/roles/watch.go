@@ -3,6 +3,7 @@ package roles
 import (
 	"maps"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -18,14 +19,19 @@ type stamp struct {
 	time time.Time
 	size int64
 	kind os.FileMode // 0 and no time: it is not there
+	dev  uint64      // with node: another file may have come in its place, or behind its link, that looks the same
+	node uint64
 }
+
+// behind is how far the times of files may be behind the clock: systems take them from the last tick of a coarser one.
+const behind = 20 * time.Millisecond
 
 // look notes how files are that were read since a moment. One that was written after it may have been read before: it
 // counts as changed.
 func (w *watcher) look(files []string, since time.Time) {
 	w.known, w.pending = stamps(files), nil
 	for file, s := range w.known {
-		if s.time.After(since) {
+		if s.time.After(since.Add(-behind)) {
 			w.known[file] = stamp{size: -1}
 		}
 	}
@@ -56,6 +62,9 @@ func stamps(files []string) map[string]stamp {
 		s := stamp{time: info.ModTime(), kind: info.Mode().Type()}
 		if !info.IsDir() {
 			s.size = info.Size()
+		}
+		if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+			s.dev, s.node = uint64(sys.Dev), sys.Ino //nolint:unconvert // not everywhere of the same type
 		}
 		all[file] = s
 	}

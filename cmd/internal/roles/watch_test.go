@@ -27,6 +27,15 @@ func TestWatcher(t *testing.T) {
 		"nothing":                   {func(*testing.T, string, string) {}, []bool{false, false}},
 		"written":                   {func(t *testing.T, _, file string) { write(t, file, "abc", time.Now()) }, []bool{false, true}},
 		"written with the old time": {func(t *testing.T, _, file string) { write(t, file, "longer", before) }, []bool{false, true}},
+		"another file of the same size and time": {func(t *testing.T, dir, file string) {
+			write(t, file+".new", "abc", before)
+			if err := os.Rename(file+".new", file); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(dir, before, before); err != nil {
+				t.Fatal(err)
+			}
+		}, []bool{false, true}},
 		"removed": {func(t *testing.T, _, file string) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
@@ -81,10 +90,12 @@ func TestWatcherWaitsUntilAChangeHasSettled(t *testing.T) {
 func TestWatcherSeesWhatWasWrittenWhileReading(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.conf")
 	began := time.Now().Add(-time.Second)
-	write(t, file, "x", time.Now())
-	w := watcher{}
-	w.look([]string{file}, began)
-	if w.changed([]string{file}) || !w.changed([]string{file}) {
-		t.Error("want a change, settled at the second look")
+	for what, at := range map[string]time.Time{"well after": time.Now(), "at once, by a clock that is behind": began.Add(-5 * time.Millisecond)} {
+		write(t, file, "x", at)
+		w := watcher{}
+		w.look([]string{file}, began)
+		if w.changed([]string{file}) || !w.changed([]string{file}) {
+			t.Errorf("%s: want a change, settled at the second look", what)
+		}
 	}
 }
