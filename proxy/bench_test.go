@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/site"
 )
 
 // fleet is so many services with so many instances each.
@@ -95,7 +96,7 @@ func BenchmarkLookup(b *testing.B) {
 	host, target := []byte("shop.example:8080"), []byte("/api/service-00500/orders/17?x=1")
 	b.ReportAllocs()
 	for b.Loop() {
-		path, ok := normalise(target)
+		path, ok := site.Normalise(target, true)
 		if !ok || t.lookup(host, path) == nil {
 			b.Fatal("not found")
 		}
@@ -110,7 +111,7 @@ func TestLookupAllocatesNothing(t *testing.T) {
 	table := p.table.Load()
 	host, target := []byte("shop"), []byte("/api/service-00001/orders/17?x=1")
 	if n := testing.AllocsPerRun(100, func() {
-		path, _ := normalise(target)
+		path, _ := site.Normalise(target, true)
 		if table.lookup(host, path) == nil {
 			t.Fatal("not found")
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/upstrand/upstrand/proxy/balance"
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/site"
 )
 
 // Handle serves one request: it is what an engine calls.
@@ -62,9 +63,9 @@ func (p *Proxy) find(t *table, r *forward.Request) (*target, refusal) {
 	if string(r.Method) == http.MethodConnect {
 		return nil, refusal{http.StatusMethodNotAllowed, "405 CONNECT is not served"}
 	}
-	path, ok := normalise(r.Target)
+	path, ok := site.Normalise(r.Target, true)
 	if string(r.Method) == http.MethodOptions && string(r.Target) == "*" {
-		path, ok = []byte("/"), true // asks about the whole host
+		path, ok = "/", true // asks about the whole host
 	}
 	if !ok {
 		return nil, refusal{http.StatusBadRequest, "400 the path can't be used"}

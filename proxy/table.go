@@ -60,7 +60,7 @@ type paths struct {
 
 // lookup finds the route of a request: the host's own routes come before those of any host, and the longest path wins.
 // path is normalised.
-func (t *table) lookup(authority, path []byte) *target {
+func (t *table) lookup(authority []byte, path string) *target {
 	if len(t.hosts) > 1 || t.hosts[""] == nil {
 		if h := t.hosts[hostOf(authority)]; h != nil {
 			if found := h.longest(path); found != nil {
@@ -75,19 +75,19 @@ func (t *table) lookup(authority, path []byte) *target {
 }
 
 // longest tries the prefixes that end at a segment, the longest first, and none with more segments than any route has.
-func (h *paths) longest(path []byte) *target {
+func (h *paths) longest(path string) *target {
 	end := prefix(path, h.depth)
 	for end > 0 {
-		if t := h.routes[string(path[:end])]; t != nil {
+		if t := h.routes[path[:end]]; t != nil {
 			return t
 		}
-		end = bytes.LastIndexByte(path[:end], '/')
+		end = strings.LastIndexByte(path[:end], '/')
 	}
 	return h.root
 }
 
 // prefix is the length of the first n segments of path.
-func prefix(path []byte, n int) int {
+func prefix(path string, n int) int {
 	for i := 1; i < len(path); i++ {
 		if path[i] == '/' {
 			if n--; n <= 0 {
