@@ -28,7 +28,7 @@ type heir struct{ from, to *Peer }
 // Prepare works out the step to this spec. It returns nil when nothing differs, so that an unchanged upstream keeps its
 // group. A method and a way of sticky whose spec has not changed keep what they know.
 func (g *Group) Prepare(spec Spec) (*Change, error) {
-	if spec.Method == g.spec.Method && spec.Sticky == g.spec.Sticky && spec.CountSingle == g.spec.CountSingle &&
+	if spec.Method == g.spec.Method && spec.Sticky == g.spec.Sticky && spec.CountSingle == g.spec.CountSingle && spec.Queue == g.spec.Queue &&
 		slices.Equal(spec.Servers, g.servers) {
 		return nil, nil
 	}
@@ -169,6 +169,12 @@ func Swap(changes []*Change, store func()) {
 		c.commit()
 	}
 	store()
+	for _, c := range changes {
+		if s := c.Next.shared; s.waiting.n > 0 { // now that the table is there which they may go on in
+			s.waiting.moveTo(c.Next)
+			s.serve(c.Next.env.Clock.moment())
+		}
+	}
 	for _, s := range locked {
 		s.mu.Unlock()
 	}

@@ -20,7 +20,7 @@ type Group struct {
 	single  bool   // one main peer and no backup: no marks, one try
 	method  Method // nil: round robin
 	pins    *pins  // nil: no sticky
-	timed   timing // what the passes measure for it
+	timing  timing // what the passes measure for it
 	shared  *shared
 }
 
@@ -36,6 +36,8 @@ type shared struct {
 	unit   int       // what a weight of one counts; the same for all peers that are not gone
 	round  Round     // of the pick that holds mu
 	record *recorder // nil: picks are not recorded
+
+	waiting waiting
 }
 
 // ErrDuplicateKey is wrapped by errors about two servers of one group with the same key.
@@ -82,7 +84,7 @@ func (g *Group) equip(before *Group) error {
 	if b, ok := g.method.(Builder); ok && (fresh || !slices.Equal(before.servers, g.servers)) {
 		g.method = b.Build(g.mainServers())
 	}
-	g.timed = timingOf(g.method)
+	g.timing = timingOf(g.method)
 	var old *pins
 	if before != nil {
 		old = before.pins

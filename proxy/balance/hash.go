@@ -27,7 +27,7 @@ func (m *keyHash) Choose(r *Round) Verdict {
 	for {
 		memo.A += m.round(memo.B, key)
 		memo.B++
-		if i := m.ranges.at(uint64(memo.A) % m.ranges.total); r.Eligible(i) == Eligible {
+		if i := m.ranges.of(memo.A); r.Eligible(i) == Eligible {
 			r.Keep(i)
 			return Exactly
 		}

@@ -28,10 +28,8 @@ func (m *ipHash) Choose(r *Round) Verdict {
 		h, memo.Set = ipHashStart, true
 	}
 	for {
-		for _, b := range network {
-			h = (h*ipHashRound + uint32(b)) % ipHashMod
-		}
-		if i := m.ranges.at(uint64(h) % m.ranges.total); r.Eligible(i) == Eligible {
+		h = ipHashOver(h, network)
+		if i := m.ranges.of(h); r.Eligible(i) == Eligible {
 			memo.A = h
 			r.Keep(i)
 			return Exactly
@@ -40,6 +38,19 @@ func (m *ipHash) Choose(r *Round) Verdict {
 			return Anyone
 		}
 	}
+}
+
+// ipHashOver takes a network into the hash. The remainder is nginx's after each byte; taken after several it is the same,
+// and 16 bytes of a step would be too many for 64 bits.
+func ipHashOver(h uint32, network []byte) uint32 {
+	wide := uint64(h)
+	for i, b := range network {
+		if i%4 == 3 {
+			wide %= ipHashMod
+		}
+		wide = wide*ipHashRound + uint64(b)
+	}
+	return uint32(wide % ipHashMod)
 }
 
 // clientNetwork gives the bytes of the client's address that count. A client without an address, such as one on a Unix
@@ -57,32 +68,4 @@ func clientNetwork(ask *Ask, buf *[16]byte) []byte {
 		clear(buf[:3])
 	}
 	return buf[:3]
-}
-
-// ranges lays the weights of a list end to end, as declared: who is down or failing keeps its range.
-type ranges struct {
-	ends  []uint64 // of each server
-	total uint64
-}
-
-func newRanges(servers []Server) ranges {
-	r := ranges{ends: make([]uint64, len(servers))}
-	for i, s := range servers {
-		r.total += uint64(s.weight())
-		r.ends[i] = r.total
-	}
-	return r
-}
-
-// at gives the server whose range holds x, which is below the total.
-func (r *ranges) at(x uint64) int {
-	low, high := 0, len(r.ends)-1
-	for low < high {
-		if middle := (low + high) / 2; x < r.ends[middle] {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low
 }

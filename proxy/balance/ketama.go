@@ -2,6 +2,7 @@ package balance
 
 import (
 	"hash/crc32"
+	"math/bits"
 	"slices"
 	"strings"
 )
@@ -87,6 +88,10 @@ type ring struct {
 	points []uint32
 	owner  []int32 // of each point: the first server of the text
 	next   []int32 // of each server: the next one of the same text, or -1
+	// guide gives for the upper bits of a hash the first point at or after all that begin with them: points are spread
+	// evenly, so that a search is over after a step or two.
+	guide []int32
+	shift int
 }
 
 // newRing builds the ring of a list. Of two texts with the same point, the one declared first has it.
@@ -120,7 +125,21 @@ func newRing(servers []Server) *ring {
 		}
 		r.points, r.owner = append(r.points, hash), append(r.owner, int32(uint32(p)))
 	}
+	r.lead()
 	return r
+}
+
+// lead makes the guide: one to two points for each of its places.
+func (r *ring) lead() {
+	r.shift = 32 - max(bits.Len(uint(len(r.points)))-1, 0)
+	r.guide = make([]int32, 1<<(32-r.shift))
+	at := int32(0)
+	for place := range r.guide {
+		for int(at) < len(r.points) && uint64(r.points[at]) < uint64(place)<<r.shift {
+			at++
+		}
+		r.guide[place] = at
+	}
 }
 
 // ringText is what stands for the server on a ring.
@@ -194,7 +213,10 @@ func sortPoints(points []uint64) []uint64 {
 
 // find gives the place of the first point at or after hash, going around.
 func (r *ring) find(hash uint32) int {
-	at, _ := slices.BinarySearch(r.points, hash)
+	at := int(r.guide[hash>>r.shift])
+	for at < len(r.points) && r.points[at] < hash {
+		at++
+	}
 	if at == len(r.points) {
 		return 0
 	}

@@ -3,20 +3,32 @@ package balance
 // leastConn prefers the peers with the fewest open attempts for their weight.
 type leastConn struct{}
 
-// Choose implements Method. The loop looks at the peers itself, since it runs for every one of them.
+// Choose implements Method. The loop looks at the peers itself since it runs for every one of them.
 func (leastConn) Choose(r *Round) Verdict {
-	b := best{kept: r.kept[:0]}
+	kept := r.room()
+	n, passed, least, of := 0, 0, 1, 0
 	for i, p := range r.peers {
 		w := p.full
 		if p.flags != 0 {
 			if r.closer(p) != Eligible {
+				passed++
 				continue
 			}
 			w = p.cap(r.now.milli)
 		}
-		b.add(i, int(p.conns), w)
+		amount := int(p.conns)
+		more := amount*of - least*w
+		if more > 0 {
+			continue
+		}
+		if more < 0 {
+			kept[0], n, least, of = int32(i), 1, amount, w
+			continue
+		}
+		kept[n] = int32(i)
+		n++
 	}
-	return r.keep(b)
+	return r.keep(n, passed)
 }
 
 // note tells what will be compared.
@@ -28,33 +40,23 @@ func (leastConn) note(r *Round) {
 	}
 }
 
-// best gathers those with the least amount for their weight.
-type best struct {
-	kept           []int32
-	amount, weight int // of those kept
-	all            int // who was looked at
+// room is where a method that looks at all peers writes down the best so far: those with the least amount for their weight,
+// from 1 for 0 on, which everybody is below of.
+func (r *Round) room() []int32 {
+	if cap(r.kept) < len(r.peers) {
+		r.kept = make([]int32, len(r.peers))
+	}
+	return r.kept[:len(r.peers)]
 }
 
-func (b *best) add(i, amount, weight int) {
-	b.all++
-	more := amount*b.weight - b.amount*weight
-	if more > 0 {
-		return
-	}
-	if more < 0 || b.weight == 0 {
-		b.kept = b.kept[:0]
-		b.amount, b.weight = amount, weight
-	}
-	b.kept = append(b.kept, int32(i))
-}
-
-// keep keeps the best and gives the verdict: nobody's weight moves for a best one that has no equal.
-func (r *Round) keep(b best) Verdict {
-	r.kept = b.kept
-	switch len(b.kept) {
+// keep keeps the first n of room, where so many could not be given, and gives the verdict: nobody's weight moves for a best
+// one that has no equal.
+func (r *Round) keep(n, passed int) Verdict {
+	r.kept = r.kept[:n]
+	switch n {
 	case 1:
 		return Exactly
-	case b.all:
+	case len(r.peers) - passed:
 		return Anyone // the same as Among all, and faster
 	}
 	return Among

@@ -14,14 +14,16 @@ const (
 	longestTime = 5000
 )
 
-// Choose implements Method. The loop looks at the peers itself, and has estimate's text in it, since it runs for every one
-// of them.
+// Choose implements Method. The loop looks at the peers itself, and has estimate's and leastConn's text in it, since it
+// runs for every one of them.
 func (m leastTime) Choose(r *Round) Verdict {
-	b := best{kept: r.kept[:0]}
+	kept := r.room()
+	n, passed, least, of := 0, 0, 1, 0
 	for i, p := range r.peers {
 		w := p.full
 		if p.flags != 0 {
 			if r.closer(p) != Eligible {
+				passed++
 				continue
 			}
 			w = p.cap(r.now.milli)
@@ -30,9 +32,19 @@ func (m leastTime) Choose(r *Round) Verdict {
 		if p.times.unanswered > 0 || r.now.second-p.checked > p.window {
 			t = m.adjust(t, p, r.now)
 		}
-		b.add(i, grains(t)*(1+int(p.conns)), w)
+		amount := grains(t) * (1 + int(p.conns))
+		more := amount*of - least*w
+		if more > 0 {
+			continue
+		}
+		if more < 0 {
+			kept[0], n, least, of = int32(i), 1, amount, w
+			continue
+		}
+		kept[n] = int32(i)
+		n++
 	}
-	return r.keep(b)
+	return r.keep(n, passed)
 }
 
 // estimate is how long the peer takes for one request, in whole grains.
@@ -86,18 +98,19 @@ func (m leastTime) note(r *Round) {
 type timing uint8
 
 const (
-	untimed     timing = iota
-	timedHeader        // a request is in flight until the head of its answer has come
-	timedBody          // until its last byte has
+	untimed   timing = iota
+	timed            // a request is in flight until the last byte of its answer has come
+	timedHead        // until the head has
 )
 
+// timingOf is timedHead only where requests in flight count, so that others need no lock when a head comes.
 func timingOf(m Method) timing {
-	lt, timed := m.(leastTime)
+	lt, isTimed := m.(leastTime)
 	switch {
-	case !timed:
+	case !isTimed:
 		return untimed
-	case lt.lastByte:
-		return timedBody
+	case lt.inflight && !lt.lastByte:
+		return timedHead
 	}
-	return timedHeader
+	return timed
 }

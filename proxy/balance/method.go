@@ -34,18 +34,26 @@ type Builder interface {
 // just before Choose, and changes nothing: so Choose itself need not know of it.
 type noter interface{ note(r *Round) }
 
-// choose gives the index of the peer to take from l, or -1. The upstream's mutex is held, the tried ones are flagged.
-func (p *Pass) choose(l *list, now moment) int {
+// choose gives the index of the peer to take from l, or -1. The upstream's mutex is held. Those tried are flagged as long
+// as it looks.
+func (p *Pass) choose(l *list, now moment) (chosen int) {
+	if p.marks.n > 0 {
+		p.marks.show(l.peers)
+	}
 	g := p.group
 	r := &g.shared.round
 	r.how = ByWeight
 	if g.method == nil && g.pins == nil {
-		return roundRobin(l.peers, now, g.shared.unit)
+		chosen = roundRobin(l.peers, now, g.shared.unit)
+	} else {
+		p.arrange(r, l, now)
+		chosen = r.settle(g)
+		p.memo = r.memo
+		r.leave()
 	}
-	p.arrange(r, l, now)
-	chosen := r.settle(g)
-	p.memo = r.memo
-	r.leave()
+	if p.marks.n > 0 {
+		p.marks.hide(l.peers)
+	}
 	return chosen
 }
 

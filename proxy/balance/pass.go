@@ -53,21 +53,41 @@ func (p *Pass) Tries() int { return p.tries }
 // Peer is the one given last, nil before the first pick.
 func (p *Pass) Peer() *Peer { return p.last }
 
-// Pick opens an attempt with the next peer. With nobody to give it returns nil and the most telling reason. The attempt
-// that was open must have ended.
-func (p *Pass) Pick() (*Peer, Reason) {
+// Pick is PickAt now.
+func (p *Pass) Pick() (*Peer, Reason) { return p.PickAt(p.group.env.Clock()) }
+
+// PickAt opens an attempt with the next peer at a moment that the caller has just read from the clock of the group, in
+// Unix nanoseconds: a reading costs as much as all the rest of a pick. With nobody to give it returns nil and the most
+// telling reason. The attempt that was open must have ended.
+func (p *Pass) PickAt(ns int64) (*Peer, Reason) {
 	g := p.group
 	s := g.shared
-	now := g.env.Clock.moment()
+	now := momentAt(ns)
 	s.mu.Lock()
-	if s.record != nil || p.explain != nil || g.env.Watch != nil {
-		peer, why := p.explained(now)
+	if g.spec.Queue.Most > 0 {
+		peer, why := p.inTurn(now)
 		s.mu.Unlock()
 		return peer, why
 	}
-	peer, why := p.pick(now)
+	peer, why := p.picked(now)
 	s.mu.Unlock()
 	return peer, why
+}
+
+// inTurn is a pick that does not go before those who wait.
+func (p *Pass) inTurn(now moment) (*Peer, Reason) {
+	if p.given == 0 && p.group.shared.waiting.n > 0 {
+		return nil, Full
+	}
+	return p.retried(now)
+}
+
+// picked is a pick, with its explanation where somebody wants one.
+func (p *Pass) picked(now moment) (*Peer, Reason) {
+	if p.group.shared.record != nil || p.explain != nil || p.group.env.Watch != nil {
+		return p.explained(now)
+	}
+	return p.pick(now)
 }
 
 func (p *Pass) pick(now moment) (*Peer, Reason) {
@@ -76,7 +96,7 @@ func (p *Pass) pick(now moment) (*Peer, Reason) {
 		return p.pickSingle(now)
 	}
 	if !p.inBackup {
-		if i := p.next(&g.main, now); i >= 0 {
+		if i := p.choose(&g.main, now); i >= 0 {
 			return p.give(&g.main, i, now), Eligible
 		}
 		if len(g.backup.peers) == 0 {
@@ -85,21 +105,10 @@ func (p *Pass) pick(now moment) (*Peer, Reason) {
 		p.inBackup = true
 		p.marks.clear()
 	}
-	if i := p.next(&g.backup, now); i >= 0 {
+	if i := p.choose(&g.backup, now); i >= 0 {
 		return p.give(&g.backup, i, now), Eligible
 	}
 	return nil, max(p.whyNobody(g.backup.peers, now), whyAll(g.main.peers, now))
-}
-
-// next chooses from l while those tried are flagged.
-func (p *Pass) next(l *list, now moment) int {
-	if p.marks.n == 0 {
-		return p.choose(l, now)
-	}
-	p.marks.show(l.peers)
-	i := p.choose(l, now)
-	p.marks.hide(l.peers)
-	return i
 }
 
 // pickSingle gives the only peer unless it is gone, down or full: failures of a single peer mean nothing.
@@ -128,80 +137,107 @@ func (p *Pass) attempt(peer *Peer, now moment) *Peer {
 	p.open, p.last = peer, peer
 	p.given++
 	p.head, p.learn = -1, learning{}
-	if p.group.timed != untimed {
+	if p.group.timing != untimed {
 		p.began = now.milli
 		peer.times.open(now.milli)
 	}
 	return peer
 }
 
-// Header says that the head of an answer has come which will be given to the client, so that no other attempt follows.
-// It feeds methods that look at response times and may bind a session.
+// Header is HeaderAt now. The clock is read only where somebody wants to know the time.
 func (p *Pass) Header() {
-	peer, g := p.open, p.group
-	if peer == nil || g.timed == untimed && !g.learns() {
-		return
-	}
-	now := g.env.Clock.moment()
-	g.shared.mu.Lock()
-	defer g.shared.mu.Unlock()
-	if p.head < 0 {
-		p.head = max(now.milli-p.began, 0)
-		if g.timed == timedHeader {
-			peer.times.answered(p.began)
-		}
-	}
-	if g.learns() && g.pins.onHeader {
-		g.pins.settle(p, now.milli)
+	if p.open != nil && p.group.looksAtHeads() {
+		p.HeaderAt(p.group.env.Clock())
 	}
 }
 
-// End closes the open attempt. Call it once the last byte of the answer is read, before the write that completes the
-// client's answer. Without an open attempt it does nothing.
+// HeaderAt says that at this moment (see PickAt) the head of an answer had come which will be given to the client, so
+// that no other attempt follows. It feeds methods that look at response times and may bind a session.
+func (p *Pass) HeaderAt(ns int64) {
+	g := p.group
+	if p.open == nil || !g.looksAtHeads() {
+		return
+	}
+	milli := momentAt(ns).milli
+	first := p.head < 0
+	if first {
+		p.head = max(milli-p.began, 0)
+	}
+	binds := g.learns() && g.pins.onHeader
+	if g.timing != timedHead && !binds {
+		return
+	}
+	g.shared.mu.Lock()
+	if first && g.timing == timedHead {
+		p.open.times.answered(p.began)
+	}
+	if binds {
+		g.pins.settle(p, milli)
+	}
+	g.shared.mu.Unlock()
+}
+
+// looksAtHeads reports whether Header and End want to know the time.
+func (g *Group) looksAtHeads() bool { return g.timing != untimed || g.learns() }
+
+// End is EndAt now. The clock is read only where somebody wants to know the time: a success changes nothing that has one.
 func (p *Pass) End(r Result) {
+	if p.open == nil {
+		return
+	}
+	var ns int64
+	if r == Broken || p.group.looksAtHeads() {
+		ns = p.group.env.Clock()
+	}
+	p.EndAt(r, ns)
+}
+
+// EndAt closes the open attempt at this moment (see PickAt). Call it once the last byte of the answer is read, before the
+// write that completes the client's answer. Without an open attempt it does nothing.
+func (p *Pass) EndAt(r Result, ns int64) {
 	peer, g := p.open, p.group
 	if peer == nil {
 		return
 	}
-	var now moment
-	if r == Broken || g.timed != untimed || g.learns() {
-		now = g.env.Clock.moment() // a success changes nothing that has a time
-	}
-	g.shared.mu.Lock()
+	s := g.shared
+	s.mu.Lock()
 	peer.exit()
-	if g.timed != untimed {
-		p.timeEnd(peer, r, now.milli)
+	if g.timing != untimed {
+		p.timeEnd(peer, r, momentAt(ns).milli)
 	}
 	if r != Undone {
 		p.tries--
-		p.account(peer, r, now)
+		p.account(peer, r, ns)
 	}
 	p.open = nil
-	g.shared.mu.Unlock()
+	if s.waiting.n > 0 {
+		s.serve(g.env.Clock.moment())
+	}
+	s.mu.Unlock()
 }
 
-func (p *Pass) account(peer *Peer, r Result, now moment) {
+func (p *Pass) account(peer *Peer, r Result, ns int64) {
 	g := p.group
 	switch {
 	case g.single:
 		peer.cleared()
 	case r == Broken:
-		peer.failed(now.second, g.shared.unit)
+		peer.failed(momentAt(ns).second, g.shared.unit)
 	default:
 		peer.succeeded()
 	}
 	if r == Succeeded && g.learns() {
-		g.pins.settle(p, now.milli)
+		g.pins.settle(p, momentAt(ns).milli)
 	}
 }
 
 // timeEnd takes the attempt out of those in flight, and its times into the averages when its answer went to a client.
 func (p *Pass) timeEnd(peer *Peer, r Result, milli int64) {
-	if p.head < 0 || p.group.timed != timedHeader {
+	if p.head < 0 || p.group.timing != timedHead {
 		peer.times.answered(p.began)
 	}
 	if r == Succeeded && p.head >= 0 {
-		peer.times.sample(p.head, milli-p.began)
+		peer.times.sample(p.head, max(milli-p.began, 0))
 	}
 }
 

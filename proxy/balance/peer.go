@@ -199,9 +199,10 @@ func (p *Peer) failed(now int64, unit int) {
 	}
 }
 
-// succeeded clears the failures only when the attempt was picked after the window of the last one.
+// succeeded clears the failures only when the attempt was picked after the window of the last one. Nearly always there are
+// none, and then it looks at no more than a pick does.
 func (p *Peer) succeeded() {
-	if p.accessed < p.checked {
+	if p.fails > 0 && p.accessed < p.checked {
 		p.cleared()
 	}
 }

@@ -92,6 +92,7 @@ type Spec struct {
 	Sticky  StickySpec
 	// CountSingle: the failures of an only peer count as those of one among several.
 	CountSingle bool
+	Queue       QueueSpec
 }
 
 // Env is what an upstream takes from outside.
