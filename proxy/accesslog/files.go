@@ -15,78 +15,94 @@ type Files struct {
 	Now bool
 
 	mu   sync.Mutex
-	logs map[string]*Log
+	logs map[string]*file
+
+	dropped, failed int64 // of files that are closed
 }
 
-// Acquire gives the log of that path, and holds it until Release. Options of a log that is open already stay as they
-// are. A path that is neither a file nor a device, nor one of the standard streams, is an error.
+// Acquire gives the log of that path, and holds it until Release. Logs of one path share its file, each with options of its
+// own. A path that is neither a file nor a device, nor one of the standard streams, is an error.
 func (f *Files) Acquire(path string, o Options) (*Log, error) {
-	if l := f.hold(path, nil); l != nil {
+	if l := f.hold(path, nil, o); l != nil {
 		return l, nil
 	}
 	opener := f.Opener
 	if opener == nil {
 		opener = openFile
 	}
-	made, err := open(path, o, opener, f.Now) // without the lock: a disk may take its time
+	made, err := open(path, opener, f.Now) // without the lock: a disk may take its time
 	if err != nil {
 		return nil, fmt.Errorf("open the access log: %w", err)
 	}
-	l := f.hold(path, made)
-	if l != made { // somebody was faster
+	l := f.hold(path, made, o)
+	if l.file != made { // somebody was faster
 		made.close()
 	}
 	return l, nil
 }
 
-// hold counts one more holder of a path's log, which is otherwise when there is none; nil: it stays at none.
-func (f *Files) hold(path string, otherwise *Log) *Log {
+// hold counts one more holder of a path's file, which is otherwise when there is none; nil: it stays at none.
+func (f *Files) hold(path string, otherwise *file, o Options) *Log {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := f.logs[path]
-	if l == nil {
-		if l = otherwise; l == nil {
+	at := f.logs[path]
+	if at == nil {
+		if at = otherwise; at == nil {
 			return nil
 		}
 		if f.logs == nil {
-			f.logs = map[string]*Log{}
+			f.logs = map[string]*file{}
 		}
-		f.logs[path] = l
+		f.logs[path] = at
 	}
-	l.holders++
-	return l
+	at.holders++
+	at.mu.Lock()
+	at.buffer = max(at.buffer, o.Buffer)
+	at.mu.Unlock()
+	return &Log{at, o}
 }
 
-// Release lets a log go. With its last holder it is written out and closed.
+// Release lets a log go. With its last holder the file is written out and closed.
 func (f *Files) Release(l *Log) {
+	at := l.file
 	f.mu.Lock()
-	l.holders--
-	last := l.holders == 0
+	at.holders--
+	last := at.holders == 0
 	if last {
-		delete(f.logs, l.path)
+		delete(f.logs, at.path)
 	}
 	f.mu.Unlock()
-	if last {
-		l.close()
+	if !last {
+		return
 	}
-}
-
-// Reopen is Log.Reopen of all.
-func (f *Files) Reopen() {
+	at.close()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, l := range f.logs {
-		l.Reopen()
-	}
+	f.dropped += at.dropped.Load()
+	f.failed += at.failed.Load()
 }
 
-// Counts are the lines dropped and the writes failed of all logs that are open.
+// Reopen is Log.Reopen of all. It gives the number of files, without the standard streams.
+func (f *Files) Reopen() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.logs {
+		at.reopenNext()
+		if standard(at.path) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Counts are the lines dropped and the writes failed of all logs so far. While a log is being closed its own are missing.
 func (f *Files) Counts() (dropped, failed int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, l := range f.logs {
-		dropped += l.Dropped()
-		failed += l.Failed()
+	dropped, failed = f.dropped, f.failed
+	for _, at := range f.logs {
+		dropped += at.dropped.Load()
+		failed += at.failed.Load()
 	}
 	return dropped, failed
 }

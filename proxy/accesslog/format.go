@@ -41,21 +41,45 @@ func (e Escape) Append(line []byte, value string, found bool) []byte {
 
 const hexDigits = "0123456789ABCDEF"
 
-func appendDefault(line []byte, s string) []byte {
-	for i := range len(s) {
-		c := s[i]
-		if c < 32 || c > 126 || c == '"' || c == '\\' {
-			line = append(line, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
-			continue
-		}
-		line = append(line, c)
+// plain are the bytes that no way of escaping changes.
+var plain = func() (set [256]bool) {
+	for c := ' '; c < 127; c++ {
+		set[c] = c != '"' && c != '\\'
 	}
-	return line
+	return set
+}()
+
+// plainTo is the length of the part of s that no way of escaping changes.
+func plainTo(s string) int {
+	i := 0
+	for i < len(s) && plain[s[i]] {
+		i++
+	}
+	return i
+}
+
+func appendDefault(line []byte, s string) []byte {
+	for {
+		n := plainTo(s)
+		line = append(line, s[:n]...)
+		if n == len(s) {
+			return line
+		}
+		c := s[n]
+		line = append(line, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
+		s = s[n+1:]
+	}
 }
 
 func appendJSON(line []byte, s string) []byte {
-	for i := range len(s) {
-		c := s[i]
+	for {
+		n := plainTo(s)
+		line = append(line, s[:n]...)
+		if n == len(s) {
+			return line
+		}
+		c := s[n]
+		s = s[n+1:]
 		switch {
 		case c == '"' || c == '\\':
 			line = append(line, '\\', c)
@@ -75,5 +99,4 @@ func appendJSON(line []byte, s string) []byte {
 			line = append(line, c)
 		}
 	}
-	return line
 }

@@ -84,6 +84,12 @@ func logOn(t *testing.T, o Options, test func(t *testing.T, l *Log, s *shelf)) {
 	})
 }
 
+// settle waits for what a log without a buffer gathers.
+func settle() {
+	time.Sleep(gather)
+	synctest.Wait()
+}
+
 func write(t *testing.T, l *Log, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -93,14 +99,22 @@ func write(t *testing.T, l *Log, lines ...string) {
 	}
 }
 
-func TestUnbufferedIsThereAtOnce(t *testing.T) {
+// TestUnbufferedIsThereSoon: what comes close together is one write.
+func TestUnbufferedIsThereSoon(t *testing.T) {
 	logOn(t, Options{}, func(t *testing.T, l *Log, s *shelf) {
-		write(t, l, "a\n")
+		write(t, l, "a\n", "b\n")
+		time.Sleep(gather)
 		synctest.Wait()
-		write(t, l, "b\n")
+		write(t, l, "c\n")
+		time.Sleep(gather)
 		synctest.Wait()
-		if got := s.String(); got != "a\nb\n" {
-			t.Errorf("%q", got)
+		if got := s.String(); got != "a\nb\nc\n" || s.writes != 2 {
+			t.Errorf("%q in %d writes", got, s.writes)
+		}
+		write(t, l, strings.Repeat("d", gatherMost)+"\n")
+		synctest.Wait()
+		if s.writes != 3 {
+			t.Error("many lines waited for the timer")
 		}
 	})
 }
@@ -134,8 +148,8 @@ func TestReleaseWritesTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	two, err := files.Acquire("access.log", Options{})
-	if one != two || err != nil {
-		t.Fatal("one path, one log")
+	if err != nil || one.file != two.file {
+		t.Fatal("one path, one file")
 	}
 	write(t, one, "a\n")
 	files.Release(one)
@@ -180,16 +194,16 @@ func TestBrokenFileIsTriedAgain(t *testing.T) {
 	logOn(t, Options{}, func(t *testing.T, l *Log, s *shelf) {
 		s.fail(errors.New("disk full"))
 		write(t, l, "a\n")
-		synctest.Wait()
+		settle()
 		l.Reopen()
-		synctest.Wait()
+		settle()
 		if n := l.Failed(); n != 2 {
 			t.Errorf("%d failures, want those of the write and of opening", n)
 		}
 		s.fail(nil)
 		s.closed++ // the open that failed has nothing to close
 		write(t, l, "b\n")
-		synctest.Wait()
+		settle()
 		if got := s.String(); got != "b\n" {
 			t.Errorf("%q", got)
 		}
@@ -227,7 +241,7 @@ func TestLineThatDidNotFit(t *testing.T) {
 		}{{"abc\n", 5}, {"cut\n", 1}, {"lost\n", 0}, {"whole\n", 100}, {"next\n", 100}} {
 			d.room = step.room
 			write(t, l, step.line)
-			synctest.Wait()
+			settle()
 		}
 		files.Release(l)
 		if got := d.String(); got != "abc\nc\nwhole\nnext\n" || l.Failed() != 2 {
@@ -253,12 +267,12 @@ func TestReopenThatFails(t *testing.T) {
 		}
 		next = nil
 		l.Reopen()
-		synctest.Wait()
+		settle()
 		write(t, l, "a\n")
-		synctest.Wait()
+		settle()
 		next = after
 		write(t, l, "b\n")
-		synctest.Wait()
+		settle()
 		write(t, l, "c\n")
 		files.Release(l)
 		if before.String() != "a\nb\n" || after.String() != "c\n" || l.Failed() != 2 || before.closed != 1 {
@@ -373,4 +387,55 @@ func BenchmarkWrite(b *testing.B) {
 	for b.Loop() {
 		_, _ = l.Write(line)
 	}
+}
+
+// Logs of one path share its file, each with options of its own: those of a configuration that was read again count at once.
+func TestOptionsAreEachLogsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{}
+		files := &Files{Opener: s.open}
+		slow, err := files.Acquire("access.log", Options{Buffer: 1 << 20, Flush: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		quick, err := files.Acquire("access.log", Options{})
+		if err != nil || s.opened != 1 {
+			t.Fatal(err, s.opened)
+		}
+		write(t, slow, "a\n")
+		settle()
+		if got := s.String(); got != "" {
+			t.Errorf("with a buffer: %q", got)
+		}
+		write(t, quick, "b\n")
+		settle()
+		if got := s.String(); got != "a\nb\n" {
+			t.Errorf("without: %q", got)
+		}
+		files.Release(slow)
+		write(t, quick, "c\n")
+		files.Release(quick)
+		if got := s.String(); got != "a\nb\nc\n" || s.closed != 1 {
+			t.Errorf("%q, closed %d times", got, s.closed)
+		}
+	})
+}
+
+// TestCountsStay: what was lost in a file stays counted when the last one who wrote to it is gone.
+func TestCountsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{}
+		files := &Files{Opener: s.open}
+		l, err := files.Acquire("access.log", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.fail(errors.New("full"))
+		write(t, l, "a\n")
+		settle()
+		files.Release(l)
+		if _, failed := files.Counts(); failed != 1 {
+			t.Errorf("%d failed", failed)
+		}
+	})
 }

@@ -80,7 +80,7 @@ func TestASlowDiskHoldsUpNoOtherLog(t *testing.T) {
 		files.Release(l)
 		close(opening)
 		one, two := <-got, <-got
-		if one != two {
+		if one.file != two.file {
 			t.Error("two logs of one file")
 		}
 		files.Release(one)
@@ -101,6 +101,6 @@ func TestASlowDiskHoldsUpNoOtherLog(t *testing.T) {
 			t.Errorf("closing took %v", took)
 		}
 		close(stuck.block)
-		<-l.done
+		<-l.file.done
 	})
 }

@@ -2,18 +2,22 @@ package forward
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/netip"
 	"time"
 
 	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/proxyproto"
 )
 
 // Field is one header or trailer line. Names compare without regard to case.
 type Field struct{ Name, Value []byte }
 
-// Request is a client's request, and as it is sent on: with Outgoing the fields are those for the backend.
+// Request is a client's request, and as it is sent on: with Outgoing the fields are those for the backend. The engine that
+// made it uses it, and the bytes of it, again when Handle has returned: who needs something of it for longer copies that.
 type Request struct {
 	Method    []byte
 	Authority []byte // Host as the client said it
@@ -26,10 +30,20 @@ type Request struct {
 
 	// What follows is known of a client's request only.
 	RemotePort uint16
-	Local      netip.AddrPort // where it was taken
-	Proto      string         // HTTP/1.0 or HTTP/1.1
-	Connection uint64         // number of the client's connection; 0: unknown
-	Served     int64          // requests on it, with this one; 0: unknown
+	Local      netip.AddrPort       // where it was taken
+	Proto      string               // HTTP/1.0, HTTP/1.1 or HTTP/2.0
+	Line       []byte               // of HTTP/1: the first line as it came, as far as it was read; nil: unknown
+	Connection uint64               // number of the client's connection; 0: unknown
+	Served     int64                // requests on it, with this one; 0: unknown
+	TLS        *tls.ConnectionState // of the client's connection; nil: it has none
+	// Proxy is what a PROXY protocol header said at the connection's beginning; nil: there was none. Remote is the socket's all
+	// the same: whether the header is believed is not the engine's to say.
+	Proxy *proxyproto.Info
+
+	HeadSize int64 // bytes of the head as it came, its first line with it; 0: unknown
+	// Scratch is a place where a handler may keep memory of its own from one request to another; the engine touches nothing
+	// in it. Nil: there is none. What is there belongs to the request until Handle returns, and may be forgotten afterwards.
+	Scratch *any
 
 	// Invalid says why it is no proper request all the same, for the client to read; such a one is answered with 400 and
 	// goes nowhere. Empty: it is one.
@@ -96,6 +110,37 @@ type Client interface {
 	Tunnel() (io.ReadWriteCloser, error)
 }
 
+// Finisher is a Client that takes the last bytes of a body together with the end, so that a small answer is one write.
+type Finisher interface {
+	// Finish is Write and End in one; last may be empty.
+	Finish(last []byte, trailer []Field) error
+}
+
+// Splicer is a Client that lets somebody else write bytes of a body to its socket.
+type Splicer interface {
+	// Socket is asked after Head. It sends what is held back and gives the connection that bytes of the body can be written to
+	// as they are; false: there is none, since they are encrypted or put into chunks.
+	Socket() (*net.TCPConn, bool)
+	// Sent tells of bytes that were written there, and of the error that writing ended with. An error of its own means that no
+	// more may be written.
+	Sent(n int64, err error) error
+}
+
+// Spliced is a Source of which part can go to a socket without passing through here.
+type Spliced interface {
+	// Splice writes to the socket as the bytes come, and leaves so many bytes at the end to be read, or more. Each piece is
+	// told, with the error of writing it; when that gives an error, it is Splice's. Other errors are Read's. With no error
+	// and nothing written Read is to be used.
+	Splice(to *net.TCPConn, leave int64, sent func(n int64, err error) error) (int64, error)
+}
+
+// Corker is a Client that sends the head of an answer of unknown length at once, unless it is told that more follows.
+type Corker interface {
+	// Cork, called before Head, says that the first Write, Finish or End follows at once, without a wait for the backend: the
+	// head may wait for it. It holds for one Head.
+	Cork()
+}
+
 // ErrNoTunnel is wrapped by errors about a request that can't become a tunnel.
 var ErrNoTunnel = errors.New("the request can't become a tunnel")
 
@@ -119,6 +164,10 @@ type Backend interface {
 // Releaser is a Backend whose memory can be used again. Nothing that came of it, its fields among them, may be touched
 // after Release, which is called once, after the last Close.
 type Releaser interface{ Release() }
+
+// Ready is a Backend that can tell whether bytes of the answer's body, or its end, are at hand, so that the next Read does not
+// wait.
+type Ready interface{ Ready() bool }
 
 // Progress is how far an attempt came. What is not known to be otherwise counts as sent and read.
 type Progress struct {

@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/upstrand/upstrand/proxy/balance"
@@ -20,13 +21,36 @@ type Budget struct {
 	clock balance.Clock
 	slots chan struct{}
 
-	mu      sync.Mutex
-	seconds [budgetWindow]tally
+	requests [budgetWindow]tally
+
+	mu      sync.Mutex // of retries
+	retries [budgetWindow]tally
 }
 
-type tally struct {
-	second            int64
-	requests, retries int
+// tally counts what falls into one second, without a lock: the second in its upper half, the number in the lower.
+type tally struct{ atomic.Uint64 }
+
+// add counts one.
+func (t *tally) add(second int64) {
+	for {
+		have := t.Load()
+		next := have + 1
+		if have>>32 != uint64(second) {
+			next = uint64(second)<<32 | 1
+		}
+		if t.CompareAndSwap(have, next) {
+			return
+		}
+	}
+}
+
+// since is the number, unless it is of a second before from.
+func (t *tally) since(from int64) int {
+	have := t.Load()
+	if int64(have>>32) < from {
+		return 0
+	}
+	return int(uint32(have))
 }
 
 // NewBudget makes a budget: share is a part of 1, atOnce the retries that are always allowed at the same time, wait how
@@ -35,14 +59,13 @@ func NewBudget(clock balance.Clock, share float64, atOnce int, wait time.Duratio
 	return &Budget{share: share, wait: wait, clock: clock, slots: make(chan struct{}, atOnce)}
 }
 
-// Request counts a request in.
-func (b *Budget) Request() {
+// Request counts a request in, at a moment of the budget's clock.
+func (b *Budget) Request(now int64) {
 	if b == nil {
 		return
 	}
-	b.mu.Lock()
-	b.now().requests++
-	b.mu.Unlock()
+	second := now / int64(time.Second)
+	b.requests[second%budgetWindow].add(second)
 }
 
 // Take asks for one retry. When held is true the retry has one of the few slots: call Release once it is answered. A nil
@@ -73,27 +96,15 @@ func (b *Budget) Release() { <-b.slots }
 func (b *Budget) takeShare() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	this := b.now()
+	second := b.clock() / int64(time.Second)
 	var requests, retries int
-	for _, s := range b.seconds {
-		if s.second > this.second-budgetWindow {
-			requests += s.requests
-			retries += s.retries
-		}
+	for i := range b.requests {
+		requests += b.requests[i].since(second - budgetWindow + 1)
+		retries += b.retries[i].since(second - budgetWindow + 1)
 	}
 	if float64(retries+1) > b.share*float64(requests) {
 		return false
 	}
-	this.retries++
+	b.retries[second%budgetWindow].add(second)
 	return true
-}
-
-// now is the tally of the present second. The mutex is held.
-func (b *Budget) now() *tally {
-	second := b.clock() / int64(time.Second)
-	t := &b.seconds[second%budgetWindow]
-	if t.second != second {
-		*t = tally{second: second}
-	}
-	return t
 }

@@ -17,7 +17,7 @@ func TestBudget(t *testing.T) {
 			return ok, held, time.Since(began)
 		}
 		for range 20 {
-			b.Request()
+			b.Request(clock())
 		}
 		for i := range 4 {
 			if ok, held, _ := take(); !ok || held {
@@ -45,11 +45,11 @@ func TestBudget(t *testing.T) {
 			t.Fatal("the client is gone, yet its retry got a slot")
 		}
 		for range 20 { // a share that nobody takes is over with the window
-			b.Request()
+			b.Request(clock())
 		}
 		time.Sleep(11 * time.Second)
 		for range 5 {
-			b.Request()
+			b.Request(clock())
 		}
 		if ok, held, _ := take(); !ok || held {
 			t.Fatal("after the window the share counts the new requests")
@@ -62,7 +62,7 @@ func TestBudget(t *testing.T) {
 
 func TestNoBudgetAllowsEverything(t *testing.T) {
 	var b *Budget
-	b.Request()
+	b.Request(1)
 	if ok, held := b.Take(t.Context()); !ok || held {
 		t.Error("a nil budget refuses")
 	}

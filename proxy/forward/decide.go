@@ -64,6 +64,8 @@ func Decide(a Attempt, p *Policy) Decision {
 		return Decision{Action: Fail, Result: balance.Undone, Status: 502}
 	case a.Class == ClientBody, a.Class == BadRequest:
 		return Decision{Action: Fail, Result: balance.Undone, Status: 400}
+	case a.Class == NoSocket:
+		return Decision{Action: Fail, Result: balance.Undone, Status: 503}
 	case failure && a.Sent.Unread && a.Replayable && !a.Redone:
 		return Decision{Action: SamePeer, Result: balance.Undone}
 	case a.Class == OnError && a.Sent.Kept && a.Sent.In == 0 && a.Uncounted < maxUncounted:

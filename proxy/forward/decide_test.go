@@ -43,6 +43,7 @@ func TestDecide(t *testing.T) {
 		{"peer gone, no budget and no time", with(func(a *Attempt) { a.Class, a.NoBudget, a.Elapsed, a.Tries = PeerGone, true, time.Hour, 1 }), derived, NextPeer, balance.Undone, 0},
 		{"peer gone, body not held", with(func(a *Attempt) { a.Class, a.Replayable = PeerGone, false }), derived, Fail, balance.Undone, 502},
 		{"the request can't be sent", with(func(a *Attempt) { a.Class, a.Sent = BadRequest, Progress{} }), derived, Fail, balance.Undone, 400},
+		{"no socket", with(func(a *Attempt) { a.Class, a.Sent = NoSocket, Progress{} }), derived, Fail, balance.Undone, 503},
 		{"client's body broken", with(func(a *Attempt) { a.Class = ClientBody }), derived, Fail, balance.Undone, 400},
 
 		{"error", with(func(a *Attempt) { a.Class = OnError }), derived, NextPeer, balance.Broken, 0},

@@ -2,9 +2,7 @@ package forward
 
 import (
 	"errors"
-	"io"
 	"net/http"
-	"sync"
 
 	"github.com/upstrand/upstrand/proxy/balance"
 )
@@ -63,24 +61,29 @@ func (x *Exchange) deliver(b Backend, pass *balance.Pass, a *answer) {
 			x.lost(b, pass)
 			return
 		}
+		x.waited()
 	}
 	if a.status == http.StatusSwitchingProtocols {
 		x.tunnel(b, pass, a, fields)
 		return
 	}
 	x.out.Status = a.status
+	length := lengthOf(a.fields)
 	if x.bodiless(a.status) {
 		x.succeed(b, pass)
-		if x.Client.Head(a.status, fields, lengthOf(a.fields)) != nil || x.Client.End(nil) != nil {
+		if x.Client.Head(a.status, fields, length) != nil || x.Client.End(nil) != nil {
 			x.out.Cause = "client_gone"
 		}
 		return
 	}
-	if x.Client.Head(a.status, fields, lengthOf(a.fields)) != nil {
+	if length < 0 {
+		x.cork(b)
+	}
+	if x.Client.Head(a.status, fields, length) != nil {
 		x.lost(b, pass)
 		return
 	}
-	x.copyBody(b, pass, a.fields)
+	x.copyBody(b, pass, a.fields, length)
 }
 
 func (x *Exchange) bodiless(status int) bool {
@@ -90,50 +93,10 @@ func (x *Exchange) bodiless(status int) bool {
 // lost ends an attempt whose client went away: that proves nothing of the peer.
 func (x *Exchange) lost(b Backend, pass *balance.Pass) {
 	x.out.Cause = "client_gone"
+	x.waited()
 	x.endTry(b, 0)
-	pass.End(balance.Undone)
+	x.endPass(pass, balance.Undone)
 	x.Client.Abort()
-}
-
-const bufferSize = 32 << 10
-
-var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-
-// copyBody passes the body on as it comes. The attempt ends before the write that completes the answer: else the
-// client's next request could still see it open. A body that breaks off is cut off here too, so that the client sees it; for
-// the peer it is a success, as in nginx: it had answered.
-func (x *Exchange) copyBody(b Backend, pass *balance.Pass, head []Field) {
-	buf := buffers.Get().(*[bufferSize]byte)
-	defer buffers.Put(buf)
-	body, try := b.Body(), x.last()
-	for {
-		n, err := body.Read(buf[:])
-		if try != nil {
-			try.Length += int64(n)
-		}
-		if err != nil {
-			x.succeed(b, pass)
-		}
-		if n > 0 {
-			if x.Client.Write(buf[:n]) != nil {
-				x.lost(b, pass)
-				return
-			}
-			x.out.Bytes += int64(n)
-		}
-		if err == nil {
-			continue
-		}
-		if errors.Is(err, io.EOF) {
-			if x.Client.End(x.trailer(body.Trailer(), head)) != nil {
-				x.out.Cause = "client_gone"
-			}
-			return
-		}
-		x.out.Cause, x.out.Err = "cut", err
-		x.Client.Abort()
-		return
-	}
 }
 
 func (x *Exchange) trailer(fields, head []Field) []Field {
@@ -180,7 +143,12 @@ func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer, fields []Fie
 		return
 	}
 	x.out.Status = a.status
-	x.out.Bytes = splice(front, back)
+	if isWebSocket(proto) {
+		x.out.Bytes = webSocket(front, back)
+	} else {
+		x.out.Bytes = bothWays(front, back)
+	}
+	x.waited()
 	if try := x.last(); try != nil {
 		try.Length = x.out.Bytes
 	}
@@ -190,23 +158,9 @@ func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer, fields []Fie
 // noTunnel answers in place of a change of protocols that can't be.
 func (x *Exchange) noTunnel(b Backend, pass *balance.Pass, result balance.Result, err error) {
 	x.out.Answered, x.out.Err, x.cause = false, err, classOf(err)
+	x.waited()
 	x.endTry(b, http.StatusBadGateway)
-	pass.End(result)
+	x.tellFailed(x.cause)
+	x.endPass(pass, result)
 	x.fail(http.StatusBadGateway)
-}
-
-// splice copies both ways until one side ends, then closes both. It returns the bytes that went to the front.
-func splice(front, back io.ReadWriteCloser) int64 {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = io.Copy(back, front)
-		_ = front.Close()
-		_ = back.Close()
-	}()
-	n, _ := io.Copy(front, back)
-	_ = front.Close()
-	_ = back.Close()
-	<-done
-	return n
 }

@@ -6,8 +6,10 @@
 // Whoever runs an Exchange with Hooks makes the request for backends, filters answers and makes those of errors; package
 // site does, as a file says. What follows is the way of published routes, which have no Hooks.
 //
-// Fields of one connection don't travel on. Who asks is told to backends in X-Forwarded-For, -Proto and -Host, always
-// written by Outgoing: the client's address, scheme and Host. From a client that the caller trusts to be a proxy, -For is continued, and -Proto and -Host are kept. From any
+// Fields of one connection don't travel on. Who asks is told to backends in X-Forwarded-For, -Proto and -Host and X-Real-IP,
+// always written by Outgoing: the client's address, scheme and Host; and in Forwarded (RFC 7239) and Via where that is
+// asked for. From a client that the caller trusts to be a proxy, -For and Forwarded are continued, and -Proto, -Host and
+// X-Real-IP are kept; without an X-Real-IP that is an address it is the last of -For. From any
 // other, what it says in those, in any other X-Forwarded-*, in Forwarded or in X-Real-IP does not reach a backend. From
 // nobody a field with an underscore in its name does: many backends take X_Forwarded_For for X-Forwarded-For. The same
 // holds for fields after the body. Nothing else is dropped: a backend must not believe fields of its own invention from

@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"time"
 
@@ -27,21 +28,37 @@ type Exchange struct {
 	Renew func() (*balance.Group, Walk, bool)
 	// RetryAfter is told to clients when there is no peer at all.
 	RetryAfter time.Duration
-	Hooks      Hooks  // nil: the exchange makes its own answers
-	Trail      *Trail // gets the tries appended; nil: nobody asks
+	Hooks      Hooks    // nil: the exchange makes its own answers
+	Trail      *Trail   // gets the tries appended; nil: nobody asks
+	Span       Span     // is told of each of them, where there is a Trail; nil: nobody follows
+	Failures   Failures // is told of what went wrong with them; nil: nobody is
+	// At is a reading of Clock that was made since anything was last waited for; 0: there is none. After Run it is the last one,
+	// if nothing was waited for since.
+	At int64
 
 	group     *balance.Group // of the stop that is going on
 	first     int64          // when the first attempt began, 0 before
 	held      bool           // a slot of Budget
+	queued    time.Duration  // how long the attempt that follows has waited for a peer
 	renewed   int
 	uncounted int            // attempts that cost no try, in this stop
 	sent      bool           // something of the request left us in the last attempt of this stop
 	settled   bool           // Walk was told what this stop came to
 	cause     Class          // of the last failed attempt
+	crowd     string         // why the queue of an upstream gave nobody; empty: it was not that
 	final     Releaser       // the last attempt, whose memory is still in use
 	none      balance.Reason // the most telling of why a stop gave nobody
+	fields    []Field        // memory for the head of an answer
 	out       Outcome
 }
+
+// Clear makes the exchange ready for another request; its memory is used again.
+func (x *Exchange) Clear() {
+	*x = Exchange{fields: emptied(x.fields)}
+}
+
+// Outcome is what Run gave. It is valid until Clear.
+func (x *Exchange) Outcome() *Outcome { return &x.out }
 
 // Outcome is what became of a request, for metrics and the access log.
 type Outcome struct {
@@ -64,9 +81,14 @@ func (o *Outcome) Retries() int { return max(o.Attempts-1, 0) }
 
 // Run serves the request and gives its answer. Ctx ends when the client is gone.
 func (x *Exchange) Run(ctx context.Context) Outcome {
-	x.Budget.Request()
+	if x.Budget != nil {
+		x.Budget.Request(x.moment())
+	}
 	defer x.giveBack()
 	for !x.through(ctx, x.enterStop()) {
+	}
+	if x.out.Answered {
+		x.waited() // for the client
 	}
 	return x.out
 }
@@ -102,8 +124,12 @@ func (x *Exchange) through(ctx context.Context, group *balance.Group) bool {
 	x.out.Upstream = group.Name()
 	pass := x.enter(group)
 	for {
-		peer, why := pass.Pick()
+		peer, why := x.pick(ctx, &pass)
 		if peer == nil {
+			if x.queued > 0 && ctx.Err() != nil {
+				x.gone()
+				return true
+			}
 			x.none = max(x.none, why)
 			x.out.Reason = x.none
 			x.beginTry(nil)
@@ -135,8 +161,8 @@ func (x *Exchange) empty(ctx context.Context) bool {
 func (x *Exchange) failed(ctx context.Context, status int) bool {
 	switch {
 	case x.Walk == nil:
-	case x.cause == ClientBody || x.cause == BadRequest: // no upstream's doing
-		x.Walk.Leave(x.Clock())
+	case x.cause == ClientBody, x.cause == BadRequest, x.cause == NoSocket: // no upstream's doing
+		x.Walk.Leave(x.moment())
 	case x.unanswered(ctx, status, false):
 		return false
 	}
@@ -148,7 +174,7 @@ func (x *Exchange) failed(ctx context.Context, status int) bool {
 // returns, the attempt has ended for the peer, and unless another one follows the client has its answer.
 func (x *Exchange) attempt(ctx context.Context, pass *balance.Pass, peer *balance.Peer) Decision {
 	if x.first == 0 {
-		x.first = x.Clock()
+		x.first = x.moment()
 	}
 	x.out.Peer = peer
 	x.out.Attempts++
@@ -172,20 +198,25 @@ func (x *Exchange) once(ctx context.Context, pass *balance.Pass, peer *balance.P
 	if err == nil {
 		err = x.readHead(b, pass.Tries() <= 1 && !x.more(), &a)
 	}
+	x.waited()
+	sent := b.Sent()
 	if err == nil {
-		x.headTry(b, a.status)
+		x.headTry(&sent, a.status)
 		class = OfStatus(a.status) & x.Policy.Next
 	} else {
 		class = classOf(err)
 	}
 	x.out.Err = err
-	sent := b.Sent()
 	x.sent = x.sent || sent.Sent && !sent.Unread
-	d := x.decide(ctx, b, pass, Attempt{
-		Class: class, Method: x.Request.Method, Sent: sent, ClientGone: ctx.Err() != nil,
-		Replayable: x.Request.Body == nil || x.Request.Body.Rewindable(),
-		Redone:     redone, Uncounted: x.uncounted, Tries: pass.Tries(), Elapsed: time.Duration(x.Clock() - x.first),
-	})
+	gone := ctx.Err() != nil
+	d := Decision{Action: Deliver, Result: balance.Succeeded}
+	if class != 0 || gone {
+		d = x.decide(ctx, b, pass, Attempt{
+			Class: class, Method: x.Request.Method, Sent: sent, ClientGone: gone,
+			Replayable: x.Request.Body == nil || x.Request.Body.Rewindable(),
+			Redone:     redone, Uncounted: x.uncounted, Tries: pass.Tries(), Elapsed: time.Duration(x.moment() - x.first),
+		})
+	}
 	d = x.rewind(b, d)
 	if d.Action == Deliver {
 		d = x.answered(ctx, b, &a, d)
@@ -199,11 +230,11 @@ func (x *Exchange) once(ctx context.Context, pass *balance.Pass, peer *balance.P
 	case SamePeer:
 	case Drop:
 		if x.Walk != nil {
-			x.Walk.Leave(x.Clock())
+			x.Walk.Leave(x.moment())
 		}
 		x.out.Answered, x.out.Cause = true, "client_gone"
 		x.endTry(b, 0)
-		pass.End(d.Result)
+		x.endPass(pass, d.Result)
 		x.Client.Abort()
 	default:
 		x.leave(b, pass, class, &d)
@@ -252,10 +283,17 @@ func (x *Exchange) leave(b Backend, pass *balance.Pass, class Class, d *Decision
 	if d.Result == balance.Undone {
 		x.uncounted++
 	}
-	if errors.Is(x.out.Err, ErrTooLarge) {
+	var silent net.Error
+	switch {
+	case errors.Is(x.out.Err, ErrTooLarge):
 		d.Status = http.StatusRequestEntityTooLarge
+	case class == ClientBody && errors.As(x.out.Err, &silent) && silent.Timeout():
+		d.Status = http.StatusRequestTimeout
 	}
-	pass.End(d.Result)
+	if d.Result != balance.Undone || d.Action == Fail {
+		x.tellFailed(class)
+	}
+	x.endPass(pass, d.Result)
 }
 
 // statusOf is what a failed attempt counts as where statuses are listed.
@@ -275,7 +313,7 @@ func (x *Exchange) decide(ctx context.Context, b Backend, pass *balance.Pass, a 
 	}
 	if a.Class&failures != 0 {
 		x.endTry(b, statusOf(a.Class))
-		pass.End(d.Result)
+		x.endPass(pass, d.Result)
 		b.Close()
 	}
 	if x.takeBudget(ctx) {
@@ -299,6 +337,7 @@ func (x *Exchange) rewind(b Backend, d Decision) Decision {
 }
 
 func (x *Exchange) takeBudget(ctx context.Context) bool {
+	x.waited() // for the end of the attempt before, too
 	if x.held {
 		return true
 	}

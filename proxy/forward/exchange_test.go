@@ -97,6 +97,9 @@ func (b *scene) Send(r *Request) error {
 	if b.play == "gone" {
 		return &Error{PeerGone, errScene}
 	}
+	if b.play == "no socket" {
+		return &Error{NoSocket, errScene}
+	}
 	b.stage.tell("%s%s", b.peer, body)
 	b.stage.pass(time.Millisecond)
 	if b.play == "ended once" {
@@ -232,6 +235,8 @@ func TestExchange(t *testing.T) {
 			want: "a<x>, a<x>, head 200, from a, end"},
 		{name: "gone peer is as if it had not been", stops: []string{"u: a b"}, plays: map[string]string{"a": "gone"}, method: "POST", body: "x",
 			want: "b<x>, head 200, from b, end"},
+		{name: "no socket of ours: nobody else is asked", stops: []string{"u: a b", "v: c"}, plays: map[string]string{"a": "no socket"},
+			want: "head 503, 503 u: this proxy has no file descriptor or memory for a connection after 1 try, end", cause: "no_socket"},
 		{name: "no budget", stops: []string{"u: a b"}, plays: map[string]string{"a": "close"}, budget: true,
 			want: "a, head 502, 502 u: connection failed after 1 try, end", cause: "error"},
 		{name: "a gone peer costs no budget", stops: []string{"u: a b"}, plays: map[string]string{"a": "gone"}, budget: true, want: "b, head 200, from b, end"},

@@ -10,12 +10,3 @@ func (x *Exchange) enter(g *balance.Group) balance.Pass {
 	}
 	return g.Begin(x.Policy.Tries, ask)
 }
-
-// feedHeader tells the balancing method that the head of the answer which stays has come, and to which session it
-// belongs.
-func feedHeader(pass *balance.Pass, session []byte) {
-	if session != nil {
-		pass.Learn(session)
-	}
-	pass.Header()
-}

@@ -1,9 +1,6 @@
 package forward
 
-import (
-	"bytes"
-	"strconv"
-)
+import "bytes"
 
 // Get is the value of the first field of that name, nil when there is none.
 func Get(fields []Field, name string) []byte {
@@ -15,27 +12,50 @@ func Get(fields []Field, name string) []byte {
 	return nil
 }
 
+// keptFields is for how many fields memory that is used again keeps room.
+const keptFields = 256
+
+// emptied is memory for the fields of another message.
+func emptied(fields []Field) []Field {
+	if cap(fields) > keptFields {
+		return nil
+	}
+	clear(fields)
+	return fields[:0]
+}
+
+// Is compares a field's name with another one, as Get does.
+func Is(have []byte, name string) bool { return is(have, name) }
+
+// is compares names without regard to the case of ASCII letters: others have none in HTTP.
 func is(have []byte, name string) bool {
-	return len(have) == len(name) && bytes.EqualFold(have, []byte(name))
+	if len(have) != len(name) {
+		return false
+	}
+	for i, c := range have {
+		if d := name[i]; c != d {
+			if c ^= d; c != 'a'-'A' {
+				return false
+			}
+			if d |= 'a' - 'A'; d < 'a' || d > 'z' {
+				return false
+			}
+		}
+	}
+	return true
 }
 
-// hopByHop are the fields that speak of one connection only. TE and Upgrade are put back where they apply.
-var hopByHop = [...]string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "TE", "Upgrade", "HTTP2-Settings"}
-
-// endToEnd appends to out the fields of an answer that travel on: not those of the hop, nor what Connection names.
+// endToEnd appends to out the fields of an answer that travel on: not those of the hop, nor what Connection names. Of the
+// names that Trailer announces it leaves those of fields that travel on too.
 func endToEnd(out, fields []Field) []Field {
-	options := optionsOf(fields)
-	return keep(out, fields, options.pass)
-}
-
-// keep appends the fields that pass to out. Of the names that Trailer announces it leaves those of fields that pass too.
-func keep(out, fields []Field, pass func(name []byte) bool) []Field {
-	for _, f := range fields {
-		if !pass(f.Name) {
+	o := optionsOf(fields)
+	for i := range fields {
+		f := fields[i]
+		if !o.pass(f.Name) {
 			continue
 		}
 		if is(f.Name, "Trailer") {
-			if f.Value = trailerNames(f.Value, pass); f.Value == nil {
+			if f.Value = trailerNames(f.Value, o.pass); f.Value == nil {
 				continue
 			}
 		}
@@ -44,11 +64,21 @@ func keep(out, fields []Field, pass func(name []byte) bool) []Field {
 	return out
 }
 
+// isHop names the fields that speak of one connection only. TE and Upgrade are put back where they apply.
 func isHop(name []byte) bool {
-	for _, h := range hopByHop {
-		if is(name, h) {
-			return true
-		}
+	switch len(name) {
+	case len("TE"):
+		return is(name, "TE")
+	case len("Upgrade"):
+		return is(name, "Upgrade")
+	case len("Connection"):
+		return is(name, "Connection") || is(name, "Keep-Alive")
+	case len("HTTP2-Settings"):
+		return is(name, "HTTP2-Settings")
+	case len("Proxy-Connection"):
+		return is(name, "Proxy-Connection")
+	case len("Transfer-Encoding"):
+		return is(name, "Transfer-Encoding")
 	}
 	return false
 }
@@ -93,12 +123,15 @@ func upgradeOf(fields []Field) []byte {
 // lengthOf is the Content-Length, -1 when there is none that can be read.
 func lengthOf(fields []Field) int64 {
 	v := Get(fields, "Content-Length")
-	if v == nil {
+	if len(v) == 0 || len(v) > 18 {
 		return -1
 	}
-	n, err := strconv.ParseInt(string(v), 10, 64)
-	if err != nil || n < 0 {
-		return -1
+	n := int64(0)
+	for _, c := range v {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		n = n*10 + int64(c-'0')
 	}
 	return n
 }

@@ -21,11 +21,12 @@ type Hooks interface {
 // head feeds the method and gives the fields that go to the client; false: nothing of this answer does.
 func (x *Exchange) head(pass *balance.Pass, a *answer) (fields []Field, deliver bool) {
 	if x.Hooks == nil {
-		feedHeader(pass, nil)
-		return endToEnd(make([]Field, 0, len(a.fields)+2), a.fields), true
+		x.headPass(pass, nil)
+		x.fields = endToEnd(x.fields[:0], a.fields)
+		return x.fields, true
 	}
 	fields, deliver = x.Hooks.Head(x.group, a.status, a.fields)
-	feedHeader(pass, x.Hooks.Session(x.group))
+	x.headPass(pass, x.Hooks.Session(x.group))
 	return fields, deliver
 }
 
@@ -39,5 +40,5 @@ func (x *Exchange) intercept(b Backend, pass *balance.Pass, a *answer) {
 // succeed ends an attempt whose answer was read to its last byte, or is left because nobody wants the rest.
 func (x *Exchange) succeed(b Backend, pass *balance.Pass) {
 	x.endTry(b, 0)
-	pass.End(balance.Succeeded)
+	x.endPass(pass, balance.Succeeded)
 }

@@ -37,7 +37,7 @@ func TestHooks(t *testing.T) {
 		trail     string
 	}{
 		{"delivered", []string{"u: a b"}, map[string]string{"a": "close"}, false,
-			"ask u, a, b, shown u 200, head 200, from b, trailer, end", "true false 200 ", "u/a 502, u/b 200"},
+			"ask u, a, b, shown u 200, head 200, trailer, from b, end", "true false 200 ", "u/a 502, u/b 200"},
 		{"intercepted", []string{"u: a b"}, nil, true,
 			"ask u, a, shown u 200", "false true 200 ", "u/a 200"},
 		{"all fail", []string{"u: a b"}, map[string]string{"a": "refuse", "b": "close"}, false,
@@ -45,13 +45,13 @@ func TestHooks(t *testing.T) {
 		{"nobody", []string{"u: ~a ~b"}, nil, false, "ask u", "false false 502 no_peer", "u! 502"},
 		{"gone and then nobody", []string{"u: a b"}, map[string]string{"a": "gone", "b": "gone"}, false, "ask u", "false false 502 no_peer", "u! 502"},
 		{"unread is one try", []string{"u: a b"}, map[string]string{"a": "stale"}, false,
-			"ask u, a, a, shown u 200, head 200, from a, trailer, end", "true false 200 ", "u/a 200"},
+			"ask u, a, a, shown u 200, head 200, trailer, from a, end", "true false 200 ", "u/a 200"},
 		{"a kept connection that ended is a try", []string{"u: a b"}, map[string]string{"a": "ended"}, false,
-			"ask u, a, b, shown u 200, head 200, from b, trailer, end", "true false 200 ", "u/a 502, u/b 200"},
+			"ask u, a, b, shown u 200, head 200, trailer, from b, end", "true false 200 ", "u/a 502, u/b 200"},
 		{"of the only peer, too", []string{"u: a"}, map[string]string{"a": "ended once"}, false,
-			"ask u, a, a, shown u 200, head 200, from a, trailer, end", "true false 200 ", "u/a 502, u/a 200"},
+			"ask u, a, a, shown u 200, head 200, trailer, from a, end", "true false 200 ", "u/a 502, u/a 200"},
 		{"stops", []string{"u: a", "v: b"}, map[string]string{"a": "close"}, false,
-			"ask u, a, ask v, b, shown v 200, head 200, from b, trailer, end", "true false 200 ", "u/a 502, v/b 200"},
+			"ask u, a, ask v, b, shown v 200, head 200, trailer, from b, end", "true false 200 ", "u/a 502, v/b 200"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &stage{plays: tc.plays, fresh: map[string]int{}}

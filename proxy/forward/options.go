@@ -9,19 +9,26 @@ type options map[string]struct{}
 
 func optionsOf(fields []Field) options {
 	var o options
-	for _, f := range fields {
-		if !is(f.Name, "Connection") {
+	for i := range fields {
+		if is(fields[i].Name, "Connection") {
+			o = o.with(fields[i].Value)
+		}
+	}
+	return o
+}
+
+func (o options) with(list []byte) options {
+	if is(list, "keep-alive") || is(list, "close") {
+		return o
+	}
+	for item := range bytes.SplitSeq(list, []byte(",")) {
+		if item = bytes.TrimSpace(item); len(item) == 0 || is(item, "close") || isHop(item) {
 			continue
 		}
-		for item := range bytes.SplitSeq(f.Value, []byte(",")) {
-			if item = bytes.TrimSpace(item); len(item) == 0 || is(item, "close") || isHop(item) {
-				continue
-			}
-			if o == nil {
-				o = options{}
-			}
-			o[string(bytes.ToLower(item))] = struct{}{}
+		if o == nil {
+			o = options{}
 		}
+		o[string(bytes.ToLower(item))] = struct{}{}
 	}
 	return o
 }
@@ -36,4 +43,19 @@ func (o options) pass(name []byte) bool {
 	}
 	_, named := o[string(bytes.ToLower(name))]
 	return !named
+}
+
+// Named is the fields that a message's Connection fields name. Like those of the hop they go no further.
+type Named struct{ options options }
+
+// NamedBy takes them from a message's fields, once for the message.
+func NamedBy(fields []Field) Named { return Named{optionsOf(fields)} }
+
+// Has tells whether a field is named.
+func (n Named) Has(name []byte) bool {
+	if len(n.options) == 0 {
+		return false
+	}
+	_, named := n.options[string(bytes.ToLower(name))]
+	return named
 }

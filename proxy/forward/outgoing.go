@@ -7,38 +7,70 @@ var (
 	nameUpgrade    = []byte("Upgrade")
 	nameTE         = []byte("TE")
 	valueTrailers  = []byte("trailers")
+	valueHTTP      = []byte("http")
+	valueHTTPS     = []byte("https")
 	nameForFor     = []byte("X-Forwarded-For")
 	nameForProto   = []byte("X-Forwarded-Proto")
 	nameForHost    = []byte("X-Forwarded-Host")
 )
 
 // Outgoing makes of a client's request the one that goes to backends: target and Host stay as they are, fields of the
-// hop go, and X-Forwarded-For, -Proto and -Host tell who asked. What a client says about who asks is kept only when it
+// hop go, and X-Forwarded-For, -Proto and -Host and X-Real-IP tell who asked. What a client says about who asks is kept only when it
 // is trusted to be a proxy itself; from anybody else those fields are replaced or dropped, since a backend believes
 // them. The package's comment lists them.
-func Outgoing(r *Request, trusted bool) *Request {
-	out := *r
-	options := optionsOf(r.Fields)
-	out.Fields = keep(make([]Field, 0, len(r.Fields)+6), r.Fields, func(name []byte) bool {
-		switch {
-		case is(name, "Trailer") && (r.Body == nil || r.Length >= 0): // only what is sent in chunks has trailers
-			return false
-		case bytes.IndexByte(name, '_') >= 0, isReplaced(name), !trusted && isIdentity(name):
-			return false
-		}
-		return options.pass(name)
-	})
+func Outgoing(r *Request, as Identity) *Request { return new(Draft).Make(r, as) }
+
+// Draft is the memory of a request for backends. What Make gives is valid until the next Make.
+type Draft struct {
+	request Request
+	fields  []Field
+
+	forFor, realIP, forwarded, via []byte
+}
+
+// Make is Outgoing in this memory.
+func (d *Draft) Make(r *Request, as Identity) *Request {
+	d.request = *r
+	d.fields = appendOutgoing(d.fields[:0], r, as)
 	if proto := upgradeFor(r); proto != nil {
-		out.Fields = append(out.Fields, Field{nameConnection, nameUpgrade}, Field{nameUpgrade, proto})
+		d.fields = append(d.fields, Field{nameConnection, nameUpgrade}, Field{nameUpgrade, proto})
 	}
 	if te := Get(r.Fields, "TE"); te != nil && hasToken(te, valueTrailers) {
-		out.Fields = append(out.Fields, Field{nameTE, valueTrailers})
+		d.fields = append(d.fields, Field{nameTE, valueTrailers})
 	}
-	out.Fields = append(out.Fields,
-		Field{nameForFor, forwardedFor(r, trusted)},
-		Field{nameForProto, forwardedAs(r, trusted, "X-Forwarded-Proto", proto(r))},
-		Field{nameForHost, forwardedAs(r, trusted, "X-Forwarded-Host", r.Authority)})
-	return &out
+	d.appendIdentity(r, as)
+	d.request.Fields = d.fields
+	return &d.request
+}
+
+// Clear lets go of the request, and keeps the memory.
+func (d *Draft) Clear() {
+	d.request = Request{}
+	d.fields = emptied(d.fields)
+}
+
+// appendOutgoing appends the client's own fields that go on.
+func appendOutgoing(out []Field, r *Request, as Identity) []Field {
+	o := optionsOf(r.Fields)
+	pass := func(name []byte) bool {
+		return bytes.IndexByte(name, '_') < 0 && !isReplaced(name, as) && (as.Trusted || !isIdentity(name)) && o.pass(name)
+	}
+	for i := range r.Fields {
+		f := r.Fields[i]
+		if !pass(f.Name) {
+			continue
+		}
+		if is(f.Name, "Trailer") {
+			if r.Body == nil || r.Length >= 0 { // only what is sent in chunks has trailers
+				continue
+			}
+			if f.Value = trailerNames(f.Value, pass); f.Value == nil {
+				continue
+			}
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // upgradeFor is the change of protocol that a backend is asked for. A request with a body asks for none: the body would
@@ -51,36 +83,59 @@ func upgradeFor(r *Request) []byte {
 	return proto
 }
 
+const forwardedFamily = "X-Forwarded-"
+
 // isReplaced names the fields that Outgoing writes itself.
-func isReplaced(name []byte) bool {
-	return is(name, "X-Forwarded-For") || is(name, "X-Forwarded-Proto") || is(name, "X-Forwarded-Host")
+func isReplaced(name []byte, as Identity) bool {
+	switch len(name) {
+	case len("Via"):
+		return as.Via != "" && is(name, "Via")
+	case len("Forwarded"): // as long as X-Real-IP
+		return is(name, "X-Real-IP") || as.Forwarded && is(name, "Forwarded")
+	case len("X-Forwarded-For"):
+		return is(name, "X-Forwarded-For")
+	case len("X-Forwarded-Host"):
+		return is(name, "X-Forwarded-Host")
+	case len("X-Forwarded-Proto"):
+		return is(name, "X-Forwarded-Proto")
+	}
+	return false
 }
 
 // isIdentity names the fields that say on whose behalf, or as what, a request comes.
 func isIdentity(name []byte) bool {
-	const family = "X-Forwarded-"
-	return is(name, "Forwarded") || is(name, "X-Real-IP") || len(name) > len(family) && is(name[:len(family)], family)
+	switch {
+	case len(name) == len("Forwarded"):
+		return is(name, "Forwarded") || is(name, "X-Real-IP")
+	case len(name) > len(forwardedFamily):
+		return is(name[:len(forwardedFamily)], forwardedFamily)
+	}
+	return false
 }
 
 func proto(r *Request) []byte {
 	if r.Secure {
-		return []byte("https")
+		return valueHTTPS
 	}
-	return []byte("http")
+	return valueHTTP
 }
 
 func forwardedAs(r *Request, trusted bool, name string, own []byte) []byte {
-	if v := Get(r.Fields, name); trusted && v != nil {
+	if !trusted {
+		return own
+	}
+	if v := Get(r.Fields, name); v != nil {
 		return v
 	}
 	return own
 }
 
-func forwardedFor(r *Request, trusted bool) []byte {
-	var list []byte
-	for _, f := range r.Fields {
-		if trusted && is(f.Name, "X-Forwarded-For") && len(f.Value) > 0 {
-			list = append(append(list, f.Value...), ", "...)
+func appendForwardedFor(list []byte, r *Request, trusted bool) []byte {
+	if trusted {
+		for i := range r.Fields {
+			if f := &r.Fields[i]; is(f.Name, "X-Forwarded-For") && len(f.Value) > 0 {
+				list = append(append(list, f.Value...), ", "...)
+			}
 		}
 	}
 	return r.Remote.Unmap().AppendTo(list)

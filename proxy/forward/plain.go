@@ -52,7 +52,8 @@ func (x *Exchange) fail(status int) {
 // Hooks both are nginx's 502.
 func (x *Exchange) nobody() {
 	if x.out.Attempts > 0 {
-		x.out.Status, x.out.Cause = http.StatusBadGateway, "no_live"
+		x.out.Status, x.out.Cause = http.StatusBadGateway, x.crowded(FailedNoLive)
+		x.tellNobody()
 		if x.Hooks != nil {
 			return
 		}
@@ -61,12 +62,14 @@ func (x *Exchange) nobody() {
 			x.Name, describe(x.cause), tries(x.out.Attempts)))
 		return
 	}
+	x.out.Cause, x.out.NoPeer = x.crowded(FailedNoPeer), true
+	x.tellNobody()
 	if x.Hooks != nil {
-		x.out.Status, x.out.Cause, x.out.NoPeer = http.StatusBadGateway, "no_peer", true
+		x.out.Status = http.StatusBadGateway
 		return
 	}
 	x.out.Answered = true
-	x.out.Status, x.out.Cause, x.out.NoPeer = http.StatusServiceUnavailable, "no_peer", true
+	x.out.Status = http.StatusServiceUnavailable
 	x.out.Bytes = Plain(x.Client, x.Request, http.StatusServiceUnavailable,
 		fmt.Sprintf("503 %s: %s", x.Name, whyNone(x.out.Reason)), RetryAfter(x.RetryAfter))
 }
@@ -88,6 +91,8 @@ func describe(c Class) string {
 		return "the request's body could not be read"
 	case BadRequest:
 		return "the request can't be passed on"
+	case NoSocket:
+		return "this proxy has no file descriptor or memory for a connection"
 	case PeerGone:
 		return "the instance left"
 	case OnError:

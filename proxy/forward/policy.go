@@ -25,13 +25,16 @@ const (
 	ClientBody
 	// BadRequest: the engine can't send the request, and tried nothing. Never listed.
 	BadRequest
+	// NoSocket: this host has no file descriptor, or no memory, for another connection. It says nothing of the peer, and nobody
+	// else could be reached either. Never listed.
+	NoSocket
 )
 
 var classNames = map[Class]string{
 	OnError: "error", OnTimeout: "timeout", OnInvalidHeader: "invalid_header",
 	OnHTTP403: "http_403", OnHTTP404: "http_404", OnHTTP429: "http_429",
 	OnHTTP500: "http_500", OnHTTP502: "http_502", OnHTTP503: "http_503", OnHTTP504: "http_504",
-	PeerGone: "peer_gone", ClientBody: "client_body", BadRequest: "bad_request",
+	PeerGone: "peer_gone", ClientBody: "client_body", BadRequest: "bad_request", NoSocket: "no_socket",
 }
 
 // String is nginx's word for a single class.

@@ -17,6 +17,7 @@ type Try struct {
 	Connect  time.Duration // until there was a connection; Unknown: there never was
 	Header   time.Duration // until the head of the answer; Unknown: none came
 	Response time.Duration // until the last byte of the answer, or the failure
+	Queue    time.Duration // before it, in the upstream's queue; 0: it met none
 	Length   int64         // bytes of the answer's body
 	Out, In  int64         // bytes sent and received on the wire
 
@@ -46,32 +47,41 @@ func (x *Exchange) beginTry(peer *balance.Peer) {
 	if x.Trail == nil {
 		return
 	}
-	t := Try{Upstream: x.out.Upstream, Peer: peer, Connect: Unknown, Header: Unknown, Response: Unknown, began: x.Clock()}
+	t := Try{Upstream: x.out.Upstream, Peer: peer, Connect: Unknown, Header: Unknown, Response: Unknown, began: x.moment(), Queue: x.queued}
+	x.queued = 0
 	if peer == nil {
 		t.Status, t.Response = 502, 0
 	}
 	*x.Trail = append(*x.Trail, t)
+	if x.Span != nil && peer != nil {
+		x.Span.Attempt(x.Request, x.last())
+	}
 }
 
 // dropTry forgets the try that is going on: it is as if it had not been.
 func (x *Exchange) dropTry() {
-	if x.Trail != nil {
-		*x.Trail = (*x.Trail)[:len(*x.Trail)-1]
-	}
-}
-
-// headTry notes that the head came.
-func (x *Exchange) headTry(b Backend, status int) {
 	t := x.last()
 	if t == nil {
 		return
 	}
-	t.Header = time.Duration(x.Clock() - t.began)
+	if x.Span != nil {
+		x.Span.Attempted(t, x.out.Err)
+	}
+	*x.Trail = (*x.Trail)[:len(*x.Trail)-1]
+}
+
+// headTry notes that the head came.
+func (x *Exchange) headTry(p *Progress, status int) {
+	t := x.last()
+	if t == nil {
+		return
+	}
+	t.Header = time.Duration(x.moment() - t.began)
 	t.Status = status
 	if status == Headless {
 		t.Status = 200
 	}
-	if p := b.Sent(); p.Connected {
+	if p.Connected {
 		t.Connect = p.Connect
 	}
 }
@@ -83,7 +93,7 @@ func (x *Exchange) endTry(b Backend, status int) {
 		return
 	}
 	if t.Response == Unknown {
-		t.Response = time.Duration(x.Clock() - t.began)
+		t.Response = time.Duration(x.moment() - t.began)
 	}
 	p := b.Sent()
 	if p.Connected {
@@ -92,5 +102,8 @@ func (x *Exchange) endTry(b Backend, status int) {
 	t.Out, t.In = p.Out, p.In
 	if status != 0 {
 		t.Status = status
+	}
+	if x.Span != nil {
+		x.Span.Attempted(t, x.out.Err)
 	}
 }

@@ -33,7 +33,7 @@ func (x *Exchange) enterStop() *balance.Group {
 		x.first = 0
 	}
 	x.uncounted, x.sent, x.settled = 0, false, false
-	return x.Walk.Enter(x.Clock())
+	return x.Walk.Enter(x.moment())
 }
 
 // more reports whether the walk has another upstream.
@@ -50,11 +50,11 @@ func (x *Exchange) follows(ctx context.Context, b Backend, r upstrand.Result, fr
 	x.settled = true
 	body := x.Request.Body
 	r.Held = body == nil || body.Rewindable()
-	if !x.Walk.After(r, x.Clock()) {
+	if !x.Walk.After(r, x.moment()) {
 		return Deliver
 	}
 	if !free && !x.takeBudget(ctx) {
-		x.Walk.Stay(upstrand.NoBudget, x.Clock())
+		x.Walk.Stay(upstrand.NoBudget, x.moment())
 		return Deliver
 	}
 	if body == nil {
@@ -64,7 +64,7 @@ func (x *Exchange) follows(ctx context.Context, b Backend, r upstrand.Result, fr
 		b.Close()
 	}
 	if body.Rewind() != nil {
-		x.Walk.Stay(upstrand.BodyLost, x.Clock())
+		x.Walk.Stay(upstrand.BodyLost, x.moment())
 		return Fail
 	}
 	return NextStop
@@ -96,7 +96,7 @@ func (x *Exchange) passOver(b Backend, pass *balance.Pass, a *answer) {
 	if try := x.last(); try != nil && !x.bodiless(a.status) {
 		try.Length = max(lengthOf(a.fields), 0) // nginx reads it to its end
 	}
-	feedHeader(pass, nil)
+	x.headPass(pass, nil)
 	b.Close()
 	x.succeed(b, pass)
 }

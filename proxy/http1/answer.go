@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 const (
@@ -98,9 +99,13 @@ func (a *attempt) more() error {
 
 // settle is done once the final head is there.
 func (a *attempt) settle(status int) {
-	a.mu.Lock()
-	a.final, a.wait.sending = true, false
-	a.mu.Unlock()
+	if a.sender == nil {
+		a.final = true
+	} else {
+		a.mu.Lock()
+		a.final, a.wait.sending = true, false
+		a.mu.Unlock()
+	}
 	switch status {
 	case 101:
 		a.tunnel = true
@@ -117,21 +122,21 @@ func (a *attempt) settle(status int) {
 	case byLength:
 		a.left = a.head.length
 	case byChunks:
-		a.chunks = newDechunker(a.opener.wire.HeadMax)
+		a.chunks = syntax.NewChunks(a.opener.wire.HeadMax)
 	}
 }
 
 // room makes sure that there is some to read into. Fields point into what was read, so that is never written again.
 func (a *attempt) room() {
 	if a.inBuf == nil {
-		a.inBuf = smalls.Get().(*[smallSize]byte)
+		a.inBuf = answers.Get().(*[answerSize]byte)
 		a.buf = a.inBuf[:]
 	}
 	if a.w < len(a.buf) {
 		return
 	}
 	rest := a.buf[a.r:a.w]
-	a.buf = make([]byte, max(smallSize, 2*len(rest)))
+	a.buf = make([]byte, max(answerSize, 2*len(rest)))
 	a.r, a.w = 0, copy(a.buf, rest)
 }
 
@@ -165,10 +170,13 @@ func (a *attempt) read(p []byte, limit time.Duration) (int, error) {
 // finish is called when the answer is whole. The connection is kept when the request is whole too and nothing else came.
 func (a *attempt) finish() {
 	a.ended = true
-	c := a.conn
+	c, now := a.conn, a.wait.from
+	if a.wait.stop != nil || !a.wait.slice {
+		now = time.Now() // the last wait may have been a long one
+	}
 	if a.keep && a.r == a.w && (a.sender == nil || a.sender.finished()) && c.quiet() && a.wait.unwatch() {
 		a.conn = nil
-		if !c.pool.shelf.put(c) {
+		if !c.pool.shelf.put(c, now) {
 			_ = c.Close()
 		}
 		return

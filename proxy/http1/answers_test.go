@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 // readRequest reads a head, and nothing of a body.
@@ -203,7 +204,7 @@ func rows() []row {
 		{"word after a size", te + "2 x\r\nhi\r\n0\r\n\r\n", "200 cut " + bad},
 		{"NUL in an extension", te + "2;\x00\r\nhi\r\n0\r\n\r\n", "200 cut " + bad},
 		{"LF in an extension", te + "2;a\nb\r\nhi\r\n0\r\n\r\n", "200 cut " + bad},
-		{"endless extension", te + "2;" + strings.Repeat("x", 2*maxChunkLine) + "\r\nhi\r\n0\r\n\r\n", "200 cut " + bad},
+		{"endless extension", te + "2;" + strings.Repeat("x", 2*syntax.MaxChunkLine) + "\r\nhi\r\n0\r\n\r\n", "200 cut " + bad},
 		{"bad trailer", te + "0\r\nA b\r\n\r\n", "200 cut " + bad},
 		{"folded trailer", te + "0\r\nA: b\r\n c\r\n\r\n", "200 cut " + bad},
 		{"LF in the trailers", te + "0\r\nA: b\nC: d\r\n\r\n", "200 cut " + bad},

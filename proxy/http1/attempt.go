@@ -3,11 +3,11 @@ package http1
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 
 	"github.com/upstrand/upstrand/proxy/balance"
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 // attempt is one exchange with a peer. It belongs to one goroutine, with a sender beside it while a body is sent.
@@ -24,13 +24,15 @@ type attempt struct {
 	sender  *sender
 	request *forward.Request
 	out     outgoing
-	first   []byte         // goes first: the head, with the body when that is small and at hand
+	first   []byte         // goes next: the head, with what of the body is at hand
 	body    forward.Source // follows; nil: nothing does
+	rest    int64          // bytes of it by its length
+	ready   bool           // reads of it don't wait
 	cut     bool           // the request could not be written to its end
 	outBuf  *[smallSize]byte
 	bigBuf  *[largeSize]byte
 
-	inBuf   *[smallSize]byte
+	inBuf   *[answerSize]byte
 	buf     []byte // what was read; inBuf's unless a head is larger
 	r, w    int    // what is still to be taken of it
 	head    head
@@ -38,7 +40,7 @@ type attempt struct {
 
 	framing framing
 	left    int64 // of a body by length
-	chunks  dechunker
+	chunks  syntax.Chunks
 	final   bool // the final head was given
 	ended   bool // the answer is whole
 	keep    bool // the connection may be kept as far as the answer goes
@@ -73,112 +75,6 @@ func (a *attempt) Send(r *forward.Request) error {
 		a.drop()
 		a.progress = forward.Progress{} // of a connection that was never used; the next may not even come to be
 	}
-}
-
-// encode makes the head, and puts a body that is at hand and small behind it.
-func (a *attempt) encode() (err error) {
-	r := a.request
-	if a.outBuf == nil {
-		a.outBuf = smalls.Get().(*[smallSize]byte)
-	}
-	if a.out, err = encode(a.outBuf[:0], r, &a.opener.wire, a.peer.Addr()); err != nil {
-		return a.fail(forward.BadRequest, err)
-	}
-	a.first, a.body = a.out.head, r.Body
-	if r.Body == nil || a.out.expects || r.Length < 0 || r.Length > int64(largeSize-len(a.first)) {
-		return nil
-	}
-	if src, ok := r.Body.(whole); !ok || !src.Whole() {
-		return nil
-	}
-	a.bigBuf = larges.Get().(*[largeSize]byte)
-	n := copy(a.bigBuf[:], a.first)
-	a.first, a.body = a.bigBuf[:n+int(r.Length)], nil
-	if _, err := io.ReadFull(r.Body, a.first[n:]); err != nil {
-		return a.fail(forward.ClientBody, errors.Join(errShort, err))
-	}
-	return nil
-}
-
-// start sends as much as needs no waiting for anything but the peer, and starts a sender for the rest.
-func (a *attempt) start() error {
-	a.conn.begin()
-	if a.body != nil {
-		return a.sendHead()
-	}
-	a.arm(a.opener.wire.Read)
-	if !a.conn.direct {
-		return a.write()
-	}
-	a.room()
-	wrote, n, err := a.conn.exchange(a.first, a.buf[a.w:], a.progress.Kept)
-	if wrote == 0 && a.patient(err) { // the deadline was over before anything could be written
-		wrote, n, err = a.conn.exchange(a.first, a.buf[a.w:], a.progress.Kept)
-	}
-	if wrote > 0 {
-		a.progress.Sent = true
-		a.progress.Out += int64(wrote)
-	}
-	a.came(n)
-	switch {
-	case err == errSpoke:
-		return err
-	case wrote < len(a.first):
-		var failed *writeError
-		if errors.As(err, &failed) {
-			a.progress.Sent, a.cut = true, true // what the peer said before is read by Head
-			return nil
-		}
-		if err != nil {
-			return a.lost(err)
-		}
-		a.send(a.first[wrote:], nil)
-		return nil
-	case err != nil && !a.patient(err):
-		return a.lost(err)
-	}
-	return nil
-}
-
-// sendHead sends the head alone; the body follows at once, or when the peer asks for it.
-func (a *attempt) sendHead() error {
-	if err := a.write(); err != nil || a.cut || a.out.expects {
-		return err
-	}
-	a.send(nil, a.body)
-	return nil
-}
-
-// write writes what goes first. What a peer said that takes nothing is read by Head.
-func (a *attempt) write() error {
-	if a.progress.Kept && a.conn.spoke() {
-		return errSpoke
-	}
-	if cross := a.pool.owner.crossing; cross != nil {
-		cross()
-	}
-	n, err := a.conn.Write(a.first, a.opener.wire.Send)
-	if n == 0 && err != nil && a.progress.Kept && !timedOut(err) {
-		return errSpoke
-	}
-	a.progress.Sent = true
-	a.progress.Out += int64(n)
-	a.cut = err != nil
-	if timedOut(err) {
-		return a.lost(err)
-	}
-	return nil
-}
-
-// send starts a sender.
-func (a *attempt) send(rest []byte, body forward.Source) {
-	s := &sender{
-		conn: a.conn, send: a.opener.wire.Send, rest: rest, body: body, left: a.request.Length, chunked: a.out.chunked,
-		head: a.request.Fields, stop: make(chan struct{}), done: make(chan struct{}), ended: a.sent,
-	}
-	a.sender = s
-	a.wait.sending = true
-	go s.run()
 }
 
 // Sent is forward.Backend's.
@@ -232,14 +128,9 @@ func (a *attempt) Close() {
 // touched afterwards. Without it the garbage collector has the work.
 func (a *attempt) Release() {
 	a.Close()
-	if a.outBuf != nil {
-		smalls.Put(a.outBuf)
-	}
-	if a.bigBuf != nil {
-		larges.Put(a.bigBuf)
-	}
+	a.written()
 	if a.inBuf != nil {
-		smalls.Put(a.inBuf)
+		answers.Put(a.inBuf)
 	}
 	fields := a.head.fields
 	if cap(fields) > keptFields {

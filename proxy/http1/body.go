@@ -1,10 +1,12 @@
 package http1
 
 import (
+	"bytes"
 	"errors"
 	"io"
 
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 var (
@@ -40,9 +42,38 @@ func (b answerBody) Read(p []byte) (int, error) {
 	return a.readToClose(p)
 }
 
-func (b answerBody) Trailer() []forward.Field { return b.a.chunks.trailer }
-func (b answerBody) Rewind() error            { return errNotHeld }
-func (b answerBody) Rewindable() bool         { return false }
+func (b answerBody) Trailer() []forward.Field { return fieldsOf(b.a.chunks.Trailer()) }
+
+// Ready is forward.Ready's. Of a body in chunks the line before the first one is there, and something behind it: data, or
+// all of the end.
+func (a *attempt) Ready() bool {
+	at := a.buf[a.r:a.w]
+	if a.framing != byChunks || len(at) == 0 {
+		return len(at) > 0
+	}
+	if at[0] == '0' {
+		return bytes.HasSuffix(at, emptyLine)
+	}
+	line := bytes.IndexByte(at, '\n')
+	return line >= 0 && line+1 < len(at)
+}
+
+var emptyLine = []byte("\r\n\r\n")
+
+func (b answerBody) Rewind() error    { return errNotHeld }
+func (b answerBody) Rewindable() bool { return false }
+
+// fieldsOf is what followed a body in the words of the boundary.
+func fieldsOf(lines []syntax.Line) []forward.Field {
+	if len(lines) == 0 {
+		return nil
+	}
+	out := make([]forward.Field, len(lines))
+	for i, l := range lines {
+		out[i] = forward.Field(l)
+	}
+	return out
+}
 
 func (a *attempt) readCounted(p []byte) (int, error) {
 	if int64(len(p)) > a.left {
@@ -88,7 +119,7 @@ func (a *attempt) readChunks(p []byte) (int, error) {
 		var err error
 		if a.r < a.w {
 			var took int
-			n, took, err = a.chunks.decode(p, a.buf[a.r:a.w])
+			n, took, err = a.chunks.Decode(p, a.buf[a.r:a.w])
 			a.r += took
 		} else {
 			if n, err = a.read(p, a.opener.wire.Read); err != nil {
@@ -96,13 +127,13 @@ func (a *attempt) readChunks(p []byte) (int, error) {
 			}
 			src := p[:n]
 			var took int
-			n, took, err = a.chunks.decode(p, src)
+			n, took, err = a.chunks.Decode(p, src)
 			a.extra = a.extra || took < len(src)
 		}
 		switch {
 		case err != nil:
 			return n, a.fail(forward.OnInvalidHeader, err)
-		case a.chunks.state == chunkEnd:
+		case a.chunks.Done():
 			a.keep = a.keep && !a.extra
 			a.finish()
 			return n, io.EOF

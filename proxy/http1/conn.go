@@ -23,10 +23,12 @@ type conn struct {
 
 	requests int       // begun on it
 	deadline time.Time // for reading, as it was set last
-	step     step
+	step     step      // of the reader
+	pushing  pushing   // of the writer
 
 	older, newer *conn // of the shelf; guarded by its mutex, as idleSince
 	idleSince    time.Time
+	swept        int // how often it was looked after since then; guarded likewise
 
 	base    uint64 // bytes that the peer's host has acknowledged when it has all but the present request
 	based   bool   // base is known
@@ -35,10 +37,12 @@ type conn struct {
 	// How reads and writes ended. Those of the writer are looked at when it is done.
 	readEnded, readReset, writeReset bool
 
-	mu     sync.Mutex
-	closed bool
-	final  uint64 // bytes acknowledged when it was closed
-	known  bool   // final was read
+	mu       sync.Mutex
+	farewell func() // ends its tunnel in good order; nil: it has none, or knows of no such order
+	due      bool   // the end has been asked for
+	closed   bool
+	final    uint64 // bytes acknowledged when it was closed
+	known    bool   // final was read
 }
 
 func newConn(socket net.Conn, p *Pool, v via) *conn {
@@ -51,7 +55,7 @@ func newConn(socket net.Conn, p *Pool, v via) *conn {
 	_, c.direct = socket.(*net.TCPConn)
 	c.direct = c.direct && c.raw != nil && waitFirst
 	c.base, c.based = c.acknowledged()
-	c.step.run = c.step.callback
+	c.step.run, c.pushing.run = c.step.callback, c.pushing.callback
 	return c
 }
 
@@ -90,6 +94,12 @@ func (c *conn) noteRead(err error) {
 // Write writes all of b. The peer must take some of it within limit, again and again; over TLS, where a write that was
 // broken off can't be gone on with, all of it.
 func (c *conn) Write(b []byte, limit time.Duration) (n int, err error) {
+	if c.direct {
+		if n, err = c.writeNow(b); err != nil || n == len(b) {
+			return n, err
+		}
+		defer c.socket.SetWriteDeadline(time.Time{}) // one that has passed would fail the next writeNow
+	}
 	for {
 		_ = c.socket.SetWriteDeadline(time.Now().Add(limit))
 		took, err := c.stream.Write(b[n:])
@@ -122,6 +132,30 @@ func (c *conn) Close() error {
 	c.mu.Unlock()
 	c.pool.forget(c)
 	return stream.Close() // TLS may take a while to say goodbye
+}
+
+// leave asks for the end of a tunnel. It reports whether there is one that ends in good order.
+func (c *conn) leave() bool {
+	c.mu.Lock()
+	again := c.due
+	c.due = true
+	f := c.farewell
+	c.mu.Unlock()
+	if f != nil && !again {
+		f()
+	}
+	return f != nil
+}
+
+// onFarewell has f called when the end is asked for; nil takes that back.
+func (c *conn) onFarewell(f func()) {
+	c.mu.Lock()
+	c.farewell = f
+	due := c.due
+	c.mu.Unlock()
+	if due && f != nil {
+		f()
+	}
 }
 
 // unread reports whether it is proven that nothing of the present request was taken in by the peer's host, and closes the

@@ -3,6 +3,7 @@ package http1
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/upstrand/upstrand/proxy/forward"
@@ -29,8 +30,20 @@ func (a *attempt) connect() error {
 		return a.have(c, false, time.Since(began))
 	case errors.Is(err, errGone):
 		return a.fail(forward.PeerGone, err)
+	case isOurs(err):
+		return a.fail(forward.NoSocket, err)
 	}
 	return a.lost(err)
+}
+
+// isOurs tells whether it is this host that has no room for another connection.
+func isOurs(err error) bool {
+	for _, no := range [...]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 // have looks once more whether the peer is still there: to have the connection may have taken a while.

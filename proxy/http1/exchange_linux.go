@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/upstrand/upstrand/proxy/socket"
 )
 
 // waitFirst: a request is written and its answer waited for without a read that can only find nothing.
@@ -17,9 +19,9 @@ const waitFirst = true
 type step struct {
 	run func(fd uintptr) bool
 
-	out, in []byte
-	look    bool // for what came while the connection was not used
-	cross   func()
+	of    *attempt
+	look  bool // for what came while the connection was not used
+	cross func()
 
 	wrote    int
 	writeErr error
@@ -31,18 +33,21 @@ type step struct {
 
 func (s *step) callback(fd uintptr) bool {
 	if !s.waiting {
-		if s.look && news(int(fd)) {
+		if s.look && socket.News(fd) {
 			s.spoke = true
 			return true
 		}
 		if s.cross != nil {
 			s.cross()
 		}
-		s.wrote, s.writeErr = write(int(fd), s.out)
-		s.waiting = s.writeErr == nil && s.wrote == len(s.out)
+		s.wrote, s.writeErr = write(fd, s.of.first)
+		if s.waiting = s.writeErr == nil && s.wrote == len(s.of.first); s.waiting {
+			s.of.written() // before the wait, and the memory to read into after it
+		}
 		return !s.waiting
 	}
-	n, err := read(int(fd), s.in)
+	s.of.room()
+	n, err := socket.Read(fd, s.of.buf[s.of.w:])
 	if err == unix.EAGAIN {
 		return false
 	}
@@ -56,13 +61,13 @@ func (s *step) callback(fd uintptr) bool {
 	return true
 }
 
-// exchange writes out, and reads the first bytes of the answer when all of it could be written at once. Look is for a
-// connection that was used before: errSpoke tells that it can't be used any more, and that nothing was written. The
-// deadline for reading is the caller's to set.
-func (c *conn) exchange(out, in []byte, look bool) (wrote, n int, err error) {
+// exchange writes what an attempt has to write next, and reads the first bytes of the answer when all of it could be written
+// at once; then it is given back. Look is for a connection that was used before: errSpoke tells that it can't be used any
+// more, and that nothing was written. The deadline for reading is the caller's to set.
+func (c *conn) exchange(a *attempt, look bool) (wrote, n int, err error) {
 	s := &c.step
 	run := s.run
-	*s = step{run: run, out: out, in: in, look: look, cross: c.pool.owner.crossing}
+	*s = step{run: run, of: a, look: look, cross: c.pool.owner.crossing}
 	if err := c.raw.Read(run); err != nil {
 		s.readErr = err
 	}
@@ -80,36 +85,38 @@ func (c *conn) exchange(out, in []byte, look bool) (wrote, n int, err error) {
 	return wrote, n, err
 }
 
-// news tells whether a read would give something, be it the end or an error. It takes nothing away.
-func news(fd int) bool {
-	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLRDHUP}}
-	for {
-		n, err := unix.Poll(fds[:], 0)
-		if err != unix.EINTR {
-			return n != 0
-		}
+// pushing is a write inside a call of RawConn.Write.
+type pushing struct {
+	run func(fd uintptr) bool
+	out []byte
+	n   int
+	err error
+}
+
+func (p *pushing) callback(fd uintptr) bool {
+	p.n, p.err = write(fd, p.out)
+	return true
+}
+
+// writeNow writes what the host takes at once.
+func (c *conn) writeNow(b []byte) (int, error) {
+	p := &c.pushing
+	p.out = b
+	err := c.raw.Write(p.run)
+	if err == nil && p.err != nil {
+		err = os.NewSyscallError("write", p.err)
 	}
+	n := p.n
+	*p = pushing{run: p.run}
+	c.noteWrite(n, err)
+	return n, err
 }
 
 // write gives no error when nothing or not all can be taken now.
-func write(fd int, b []byte) (int, error) {
-	for {
-		n, err := unix.Write(fd, b)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err == unix.EAGAIN:
-			return 0, nil
-		}
-		return max(n, 0), err
+func write(fd uintptr, b []byte) (int, error) {
+	n, err := socket.Write(fd, b)
+	if err == unix.EAGAIN {
+		return 0, nil
 	}
-}
-
-func read(fd int, b []byte) (int, error) {
-	for {
-		n, err := unix.Read(fd, b)
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
+	return n, err
 }

@@ -9,6 +9,12 @@ type step struct{ run func(uintptr) bool }
 
 func (s *step) callback(uintptr) bool { return true }
 
-func (c *conn) exchange(_, _ []byte, _ bool) (wrote, n int, err error) {
+func (c *conn) exchange(*attempt, bool) (wrote, n int, err error) {
 	panic("http1: no exchange here")
 }
+
+type pushing struct{ run func(uintptr) bool }
+
+func (p *pushing) callback(uintptr) bool { return true }
+
+func (c *conn) writeNow([]byte) (int, error) { panic("http1: no writing without waiting here") }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 // FuzzAnswer: a head is read the same however it arrives, and what is taken for an answer here is taken for the same one by
@@ -75,10 +77,10 @@ func compare(t *testing.T, h *head, resp *http.Response, rest []byte) {
 	case untilClose:
 		ours = rest
 	case byChunks:
-		d := newDechunker(1 << 20)
+		d := syntax.NewChunks(1 << 20)
 		ours = make([]byte, len(rest))
-		n, _, err := d.decode(ours, rest)
-		ours, whole = ours[:n], err == nil && d.state == chunkEnd
+		n, _, err := d.Decode(ours, rest)
+		ours, whole = ours[:n], err == nil && d.Done()
 	}
 	if whole && !padded(rest) && (theirErr != nil || !bytes.Equal(ours, theirs)) {
 		t.Fatalf("body %q, net/http %q, %v", ours, theirs, theirErr)
@@ -99,26 +101,26 @@ func FuzzChunks(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, step byte) {
-		one := newDechunker(1 << 20)
+		one := syntax.NewChunks(1 << 20)
 		whole := make([]byte, len(data))
-		n, took, err := one.decode(whole, data)
+		n, took, err := one.Decode(whole, data)
 		whole = whole[:n]
 
 		var pieces []byte
-		many := newDechunker(1 << 20)
+		many := syntax.NewChunks(1 << 20)
 		at := 0
 		var errToo error
-		for at < len(data) && many.state != chunkEnd && errToo == nil {
+		for at < len(data) && !many.Done() && errToo == nil {
 			p := bytes.Clone(data[at:min(at+int(step)+1, len(data))])
 			var w, r int
-			w, r, errToo = many.decode(p, p)
+			w, r, errToo = many.Decode(p, p)
 			pieces = append(pieces, p[:w]...)
 			at += r
 		}
-		if !bytes.Equal(whole, pieces) || (err == nil) != (errToo == nil) || one.state != many.state || err == nil && at != took {
+		if !bytes.Equal(whole, pieces) || (err == nil) != (errToo == nil) || one.Done() != many.Done() || err == nil && at != took {
 			t.Fatalf("whole %q %v, in pieces %q %v", whole, err, pieces, errToo)
 		}
-		if err != nil || one.state != chunkEnd || padded(data) {
+		if err != nil || !one.Done() || padded(data) {
 			return
 		}
 		theirs, theirErr := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(data)))

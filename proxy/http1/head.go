@@ -5,17 +5,13 @@ import (
 	"errors"
 
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 // What can be wrong with an answer's head.
 var (
 	errNoHTTP     = errors.New("the answer does not begin as HTTP/1 does")
 	errStatusLine = errors.New("bad status line")
-	errBareLF     = errors.New("a line of the head ends in LF without CR")
-	errFolded     = errors.New("a folded line in the head")
-	errFieldName  = errors.New("bad field name")
-	errFieldValue = errors.New("control character in a field's value")
-	errLength     = errors.New("bad Content-Length")
 	errLengths    = errors.New("more than one Content-Length")
 	errCoding     = errors.New("a Transfer-Encoding other than chunked")
 	errBoth       = errors.New("Content-Length and Transfer-Encoding")
@@ -52,7 +48,7 @@ func (h *head) feed(b []byte) (n int, done bool, err error) {
 		line := b[n : n+end]
 		n += end + 1
 		if len(line) == 0 || line[len(line)-1] != '\r' {
-			return n, false, errBareLF
+			return n, false, syntax.ErrBareLF
 		}
 		line = line[:len(line)-1]
 		switch {
@@ -83,7 +79,7 @@ func (h *head) statusLine(s []byte) error {
 		status = status*10 + int(c-'0')
 	}
 	rest := s[digits+3:]
-	if status < 100 || len(rest) > 0 && rest[0] != ' ' || !all(rest, inValue) {
+	if status < 100 || len(rest) > 0 && rest[0] != ' ' || !inValue(rest) {
 		return errStatusLine
 	}
 	h.status, h.minor = status, s[digits-2]-'0'
@@ -91,7 +87,7 @@ func (h *head) statusLine(s []byte) error {
 }
 
 func (h *head) field(line []byte) error {
-	name, value, err := splitField(line)
+	name, value, err := syntax.Split(line)
 	if err != nil {
 		return err
 	}
@@ -111,37 +107,13 @@ func (h *head) field(line []byte) error {
 	return nil
 }
 
-func splitField(line []byte) (name, value []byte, err error) {
-	if line[0] == ' ' || line[0] == '\t' {
-		return nil, nil, errFolded
-	}
-	i := 0
-	for i < len(line) && chars[line[i]]&inToken != 0 {
-		i++
-	}
-	if i == 0 || i == len(line) || line[i] != ':' {
-		return nil, nil, errFieldName
-	}
-	name, value = line[:i:i], trim(line[i+1:])
-	if !all(value, inValue) {
-		return nil, nil, errFieldValue
-	}
-	return name, value[:len(value):len(value)], nil
-}
-
 func (h *head) contentLength(s []byte) error {
 	if h.length >= 0 {
 		return errLengths
 	}
-	if len(s) == 0 || len(s) > 18 {
-		return errLength
-	}
-	n := int64(0)
-	for _, c := range s {
-		if c < '0' || c > '9' {
-			return errLength
-		}
-		n = n*10 + int64(c-'0')
+	n, err := syntax.Length(s)
+	if err != nil {
+		return err
 	}
 	h.length = n
 	return nil
@@ -183,20 +155,4 @@ func (h *head) framing(asked bool) (f framing, keep bool) {
 		return byLength, keep
 	}
 	return untilClose, false
-}
-
-// hasToken looks for a token, in lower case, in a comma-separated list.
-func hasToken(list []byte, token string) bool {
-	for len(list) > 0 {
-		item := list
-		if i := bytes.IndexByte(list, ','); i >= 0 {
-			item, list = list[:i], list[i+1:]
-		} else {
-			list = nil
-		}
-		if is(trim(item), token) {
-			return true
-		}
-	}
-	return false
 }

@@ -104,7 +104,7 @@ func TestMoreThanTheAnswerOverTLS(t *testing.T) {
 
 // TestSlowPeer takes a request slowly: as long as it takes some of it, it is waited for.
 func TestSlowPeer(t *testing.T) {
-	const size, limit = 16 << 20, 200 * time.Millisecond
+	const size, limit = 16 << 20, 500 * time.Millisecond
 	addr := listen(t, func(c net.Conn) {
 		_ = c.(*net.TCPConn).SetReadBuffer(256 << 10)
 		buf := make([]byte, 128<<10)

@@ -23,6 +23,9 @@ type Pool struct {
 	conns map[*conn]struct{} // all that are open
 }
 
+// HTTP1 makes a Pool a peer's Link by itself.
+func (p *Pool) HTTP1() *Pool { return p }
+
 var errGone = errors.New("the peer left the topology")
 
 // dial opens a connection, and looks again afterwards whether the peer is still there: its address may belong to
@@ -91,12 +94,27 @@ func (p *Pool) forget(c *conn) {
 
 func (p *Pool) closeIdle() { closeEach(p.shelf.clear(p)) }
 
-func (p *Pool) closeAll() {
+func (p *Pool) all() []*conn {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	all := make([]*conn, 0, len(p.conns))
 	for c := range p.conns {
 		all = append(all, c)
 	}
-	p.mu.Unlock()
-	closeEach(all)
+	return all
+}
+
+func (p *Pool) closeAll() { closeEach(p.all()) }
+
+// closeMost closes all connections but those of tunnels that end in good order, who are asked to, and reports whether there
+// are such.
+func (p *Pool) closeMost() (left bool) {
+	for _, c := range p.all() {
+		if c.leave() {
+			left = true
+		} else {
+			_ = c.Close()
+		}
+	}
+	return left
 }

@@ -3,7 +3,9 @@ package http1
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +40,7 @@ type Pools struct {
 	pools   map[PoolKey]*Pool
 	shelves map[string]*shelf     // of upstreams
 	leavers map[*Pool]*time.Timer // pools that are gone and still have open connections
+	closed  bool
 }
 
 // NewPools makes an empty set. The TLS configuration is for peers of scheme https; nil verifies them by the host's roots.
@@ -56,11 +59,14 @@ type opener struct {
 	tls  *tls.Config
 }
 
-// Open is forward.Opener's. The peer's Link is its *Pool.
+// Linked is what a peer's Link must be: it gives the pool of its connections.
+type Linked interface{ HTTP1() *Pool }
+
+// Open is forward.Opener's.
 func (o *opener) Open(ctx context.Context, peer *balance.Peer, fresh bool) forward.Backend {
 	a := attempts.Get().(*attempt)
 	a.failed = nil
-	a.opener, a.ctx, a.peer, a.pool, a.fresh = o, ctx, peer, peer.Link.(*Pool), fresh
+	a.opener, a.ctx, a.peer, a.pool, a.fresh = o, ctx, peer, peer.Link.(Linked).HTTP1(), fresh
 	return a
 }
 
@@ -124,26 +130,63 @@ func (ps *Pools) Release(p *Pool) {
 	if p.open() == 0 {
 		return
 	}
+	ps.after(p, ps.settings.Drain, func() {
+		if p.closeMost() {
+			ps.after(p, farewellTime, func() { ps.forget(p) })
+		} else {
+			ps.forget(p)
+		}
+	})
+}
+
+// farewellTime is how long a tunnel has that ends in good order.
+const farewellTime = 2 * time.Second
+
+// after does the next thing with a pool that is gone; with none left, when all is closed.
+func (ps *Pools) after(p *Pool, wait time.Duration, do func()) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.leavers[p] = time.AfterFunc(ps.settings.Drain, func() {
-		p.closeAll()
-		ps.mu.Lock()
-		delete(ps.leavers, p)
-		ps.mu.Unlock()
-	})
+	if ps.closed {
+		do = func() { ps.forget(p) }
+		wait = 0
+	}
+	ps.leavers[p] = time.AfterFunc(wait, do)
+}
+
+// forget cuts what a pool that is gone has left.
+func (ps *Pools) forget(p *Pool) {
+	p.closeAll()
+	ps.mu.Lock()
+	delete(ps.leavers, p)
+	ps.mu.Unlock()
+}
+
+// Farewell asks all tunnels to end that can do so in the way of their protocol, and reports whether there are any. It
+// does not wait: they take a second at most.
+func (ps *Pools) Farewell() (some bool) {
+	ps.mu.Lock()
+	all := ps.everyPool()
+	ps.mu.Unlock()
+	for _, p := range all {
+		for _, c := range p.all() {
+			some = c.leave() || some
+		}
+	}
+	return some
+}
+
+// everyPool is those in use and those that are gone with connections left. The mutex is held.
+func (ps *Pools) everyPool() []*Pool {
+	return slices.AppendSeq(slices.Collect(maps.Values(ps.pools)), maps.Keys(ps.leavers))
 }
 
 // Close ends every connection, at once.
 func (ps *Pools) Close() {
 	ps.mu.Lock()
-	all := make([]*Pool, 0, len(ps.pools)+len(ps.leavers))
-	for _, p := range ps.pools {
-		all = append(all, p)
-	}
-	for p, t := range ps.leavers {
+	all := ps.everyPool()
+	ps.closed = true
+	for _, t := range ps.leavers {
 		t.Stop()
-		all = append(all, p)
 	}
 	clear(ps.pools)
 	clear(ps.leavers)

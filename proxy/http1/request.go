@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 // What makes a request one that can't be sent.
@@ -39,8 +40,8 @@ func encode(b []byte, r *forward.Request, w *Wire, addr string) (outgoing, error
 	keepAlive, framed := false, false
 	for i := range r.Fields {
 		f := &r.Fields[i]
-		if len(f.Name) == 0 || !all(f.Name, inToken) || !all(f.Value, inValue) {
-			return o, fmt.Errorf("field %q: %w", f.Name, errFieldValue)
+		if len(f.Name) == 0 || !all(f.Name, inToken) || !inValue(f.Value) {
+			return o, fmt.Errorf("field %q: %w", f.Name, syntax.ErrFieldValue)
 		}
 		switch len(f.Name) {
 		case len("Host"):
@@ -126,8 +127,8 @@ func appendTrailer(b []byte, trailer, head []forward.Field) ([]byte, error) {
 		if !announced(head, f.Name) {
 			continue
 		}
-		if !all(f.Name, inToken) || !all(f.Value, inValue) {
-			return b, fmt.Errorf("trailer %q: %w", f.Name, errFieldValue)
+		if !all(f.Name, inToken) || !inValue(f.Value) {
+			return b, fmt.Errorf("trailer %q: %w", f.Name, syntax.ErrFieldValue)
 		}
 		b = appendField(b, f.Name, f.Value)
 	}

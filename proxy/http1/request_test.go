@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 func fields(pairs ...string) []forward.Field {
@@ -126,7 +127,7 @@ func TestTrailersAreThoseAnnounced(t *testing.T) {
 	if want := "X-Sum: 1\r\nx-two: 2\r\n\r\n"; string(out) != want || err != nil {
 		t.Errorf("%q, %v", out, err)
 	}
-	if _, err := appendTrailer(nil, fields("X-Sum", "a\r\nb"), head); !errors.Is(err, errFieldValue) {
+	if _, err := appendTrailer(nil, fields("X-Sum", "a\r\nb"), head); !errors.Is(err, syntax.ErrFieldValue) {
 		t.Errorf("%v", err)
 	}
 }

@@ -52,9 +52,8 @@ func newShelf(owner *Pools, l limits) *shelf {
 	return s
 }
 
-// put keeps a connection, or tells that it is not kept.
-func (s *shelf) put(c *conn) bool {
-	now := time.Now()
+// put keeps a connection that was used last now, or tells that it is not kept.
+func (s *shelf) put(c *conn, now time.Time) bool {
 	s.mu.Lock()
 	l := &s.limits
 	if c.pool.gone.Load() || l.idle <= 0 || l.requests > 0 && c.requests >= l.requests || l.age > 0 && now.Sub(c.born) > l.age {
@@ -66,7 +65,7 @@ func (s *shelf) put(c *conn) bool {
 		evicted = s.ends.newer
 		s.remove(evicted)
 	}
-	c.idleSince = now
+	c.idleSince, c.swept = now, 0
 	c.pool.idle = append(c.pool.idle, c)
 	last := s.ends.older
 	last.newer, c.older, c.newer, s.ends.older = c, last, &s.ends, c
@@ -138,13 +137,23 @@ func (s *shelf) expire(now time.Time) (dead []*conn, left bool) {
 	for c := s.ends.newer; c != &s.ends; {
 		next := c.newer
 		waited := now.Sub(c.idleSince)
-		if s.limits.timeout > 0 && waited >= s.limits.timeout || waited >= sweepEvery && c.spoke() {
+		if s.limits.timeout > 0 && waited >= s.limits.timeout || c.toLook(waited) && c.spoke() {
 			s.remove(c)
 			dead = append(dead, c)
 		}
 		c = next
 	}
 	return dead, s.count > 0
+}
+
+// toLook tells whether it is time to look at an unused connection: soon after it became that, and seldom from then on, since
+// before it is used somebody looks at it anyway.
+func (c *conn) toLook(waited time.Duration) bool {
+	if waited < sweepEvery {
+		return false
+	}
+	c.swept++
+	return c.swept%lookEvery == 1
 }
 
 func closeEach(all []*conn) {

@@ -5,6 +5,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/upstrand/upstrand/proxy/socket"
 )
 
 // bytesAcknowledged asks the kernel how many of the bytes that were sent the peer's host has acknowledged.
@@ -20,7 +22,7 @@ func bytesAcknowledged(raw syscall.RawConn) (n uint64, ok bool) {
 
 // readable reports whether a read would give something, be it the end.
 func readable(raw syscall.RawConn) (yes bool) {
-	err := raw.Control(func(fd uintptr) { yes = news(int(fd)) })
+	err := raw.Control(func(fd uintptr) { yes = socket.News(fd) })
 	return yes || err != nil
 }
 
@@ -29,7 +31,7 @@ func (c *conn) readNow(p []byte) (n int, err error) {
 	if !c.direct {
 		return 0, errNothing
 	}
-	failed := c.raw.Control(func(fd uintptr) { n, err = read(int(fd), p) })
+	failed := c.raw.Control(func(fd uintptr) { n, err = socket.Read(fd, p) })
 	switch {
 	case failed != nil:
 		return 0, failed

@@ -8,6 +8,9 @@ import (
 // sweepEvery is how often unused connections are looked at.
 const sweepEvery = time.Second
 
+// lookEvery is in which of so many sweeps an unused connection is asked whether its peer is done with it.
+const lookEvery = 4
+
 // sweeper closes unused connections whose time is over or whose peer is done with them. It has a timer, and only while
 // there are such connections.
 type sweeper struct {

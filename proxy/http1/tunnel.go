@@ -76,3 +76,16 @@ func (t *tunnel) Read(p []byte) (int, error) {
 
 func (t *tunnel) Write(p []byte) (int, error) { return t.conn.Write(p, t.send) }
 func (t *tunnel) Close() error                { return t.conn.Close() }
+
+// CloseWrite ends the direction to the peer.
+func (t *tunnel) CloseWrite() error {
+	c, ok := t.conn.stream.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return c.CloseWrite()
+}
+
+// OnFarewell is forward.Departer's: the end is asked for when the peer has left and its drain time is over, and by
+// Pools.Farewell.
+func (t *tunnel) OnFarewell(f func()) { t.conn.onFarewell(f) }

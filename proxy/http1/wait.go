@@ -9,8 +9,8 @@ import (
 )
 
 // patience is how long an answer is waited for before it is worth the effort to learn of the client's end. It bounds how
-// late that is noticed.
-const patience = 20 * time.Millisecond
+// late that is noticed; and a connection that is used at least once in it seldom needs a new deadline.
+const patience = 200 * time.Millisecond
 
 // waiting is how an attempt waits for its peer: by the connection's deadline. While a sender runs it is guarded by the
 // attempt's mutex.
@@ -18,6 +18,7 @@ type waiting struct {
 	limit   time.Duration // for the next bytes; 0: none
 	from    time.Time     // when the wait began
 	slice   bool          // the deadline is only patience's
+	goes    bool          // the wait that the exchange began goes on in the next read
 	sending bool          // a sender runs and there is no final head: its limits hold
 	stop    func() bool   // ends looking for the client's end; nil: nobody looks
 }
@@ -31,11 +32,15 @@ func (a *attempt) arm(limit time.Duration) {
 			return
 		}
 	}
-	a.wait.limit, a.wait.from = limit, time.Now()
-	a.setDeadline()
+	if a.wait.limit = limit; !a.wait.goes {
+		a.wait.from = time.Now()
+	}
+	a.wait.goes = false
+	a.setDeadline(min(limit/16, time.Second))
 }
 
-func (a *attempt) setDeadline() {
+// setDeadline is the limit's, up to slack later, or patience's.
+func (a *attempt) setDeadline(slack time.Duration) {
 	w := &a.wait
 	limit := w.limit
 	if w.sending {
@@ -48,7 +53,7 @@ func (a *attempt) setDeadline() {
 	case limit == 0:
 		a.conn.readBy(time.Time{}, 0)
 	default:
-		a.conn.readBy(w.from.Add(limit), min(limit/16, time.Second))
+		a.conn.readBy(w.from.Add(limit), slack)
 	}
 }
 
@@ -81,7 +86,7 @@ func (a *attempt) patient(err error) bool {
 		return false
 	}
 	a.watch()
-	a.setDeadline()
+	a.setDeadline(0)
 	return true
 }
 
@@ -113,7 +118,7 @@ func (a *attempt) sent(s *sender) {
 	}
 	w.sending, w.from = false, time.Now()
 	if !w.slice {
-		a.setDeadline()
+		a.setDeadline(0)
 	}
 }
 

@@ -1,5 +1,7 @@
 package script
 
+import "unsafe"
+
 // Holder is a request that carries a State.
 type Holder interface {
 	Script() *State
@@ -14,6 +16,9 @@ type State struct {
 	circle   bool   // they went too deep: none of them has a value
 	asked    int    // how many values were computed
 	excess   bool   // too many, or one too large: there are no more values
+
+	kept []byte   // texts that were made
+	free [][]byte // for texts that are being made
 }
 
 type value struct {
@@ -41,6 +46,45 @@ func (s *State) Begin(slots int) {
 	s.ForgetCaptures()
 	s.depth, s.circle = 0, false
 	s.asked, s.excess = 0, false
+	if cap(s.kept) > mostKept {
+		s.kept = nil
+	}
+	s.kept = s.kept[:0]
+}
+
+// mostKept is how much memory for texts a State keeps for the next request, in bytes.
+const mostKept = 16 << 10
+
+// Keep copies a text into memory of the request: it is valid until the next Begin.
+func (s *State) Keep(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if len(b) > cap(s.kept)-len(s.kept) {
+		// What was kept before stays where it is, as long as somebody has it: pieces are small, so that no request collects all
+		// the text that it ever made.
+		s.kept = make([]byte, 0, max(1<<10, min(2*cap(s.kept), mostKept), len(b)))
+	}
+	from := len(s.kept)
+	s.kept = append(s.kept, b...)
+	return unsafe.String(&s.kept[from], len(b))
+}
+
+// Borrow gives memory to make a text in, until GiveBack. Others may be made meanwhile.
+func (s *State) Borrow() []byte {
+	if n := len(s.free) - 1; n >= 0 {
+		b := s.free[n]
+		s.free = s.free[:n]
+		return b[:0]
+	}
+	return make([]byte, 0, 256)
+}
+
+// GiveBack takes it again, however it has grown.
+func (s *State) GiveBack(b []byte) {
+	if cap(b) <= mostKept && len(s.free) < maxDepth {
+		s.free = append(s.free, b)
+	}
 }
 
 // maxDepth bounds how deep variables may lead to each other, as in nginx: two maps may name one another.

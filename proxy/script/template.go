@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"strings"
+	"unsafe"
 )
 
 // Template is a text with variables.
@@ -93,7 +94,7 @@ func (t *Template[R]) Constant() (string, bool) {
 	return t.text, true
 }
 
-// Value is the text for a request. A single variable or capture is given without a copy.
+// Value is the text for a request, valid as long as that is. A single variable or capture is given without a copy.
 func (t *Template[R]) Value(r R) string {
 	switch len(t.parts) {
 	case 0:
@@ -101,7 +102,11 @@ func (t *Template[R]) Value(r R) string {
 	case 1:
 		return t.parts[0].value(r)
 	}
-	return string(t.Append(make([]byte, 0, t.size+64), r))
+	s := r.Script()
+	b := t.Append(s.Borrow(), r)
+	text := s.Keep(b)
+	s.GiveBack(b)
+	return text
 }
 
 // Append appends the text for a request to dst; nothing when it is too large, which State.Excess tells then.
@@ -111,7 +116,12 @@ func (t *Template[R]) Append(dst []byte, r R) []byte {
 	}
 	begin := len(dst)
 	for i := range t.parts {
-		text := t.parts[i].value(r)
+		text := ""
+		if p := &t.parts[i]; p.v != nil && p.v.appends() {
+			dst, _ = p.v.append(dst, r)
+		} else {
+			text = p.value(r)
+		}
 		if len(dst)-begin+len(text) > maxValue+t.size {
 			r.Script().excess = true
 			return dst[:begin]
@@ -149,6 +159,8 @@ func (t *Template[R]) AppendEach(dst []byte, r R, each func(dst []byte, value st
 	}
 	for i := range t.parts {
 		switch p := &t.parts[i]; {
+		case p.v != nil && p.v.appends():
+			dst = p.v.appendEach(dst, r, each)
 		case p.v != nil:
 			text, there := p.v.value(r)
 			dst = each(dst, text, there)
@@ -159,6 +171,22 @@ func (t *Template[R]) AppendEach(dst []byte, r R, each func(dst []byte, value st
 			dst = append(dst, p.literal...)
 		}
 	}
+	return dst
+}
+
+// appendEach is for a variable that appends.
+func (v *variable[R]) appendEach(dst []byte, r R, each func(dst []byte, value string, there bool) []byte) []byte {
+	if v.clean {
+		out, there := v.append(dst, r)
+		if !there {
+			return each(dst, "", false)
+		}
+		return out
+	}
+	s := r.Script()
+	b, there := v.append(s.Borrow(), r)
+	dst = each(dst, unsafe.String(unsafe.SliceData(b), len(b)), there)
+	s.GiveBack(b)
 	return dst
 }
 

@@ -11,9 +11,14 @@ type Func[R any] func(R) (string, bool)
 
 // Definition is a variable that a compiler knows from the beginning.
 type Definition[R any] struct {
-	Get  Func[R]
-	Set  func(R, string) // what `set` does; nil: it can't be set
-	Once bool            // the first value is kept for the request
+	Get Func[R]
+	Set func(R, string) // what `set` does; nil: it can't be set
+	// Append appends the value to dst: for texts that have to be made, where Get would need memory for each. It may stand in
+	// place of Get. Without a value it leaves dst as it is.
+	Append func(dst []byte, r R) ([]byte, bool)
+	// Clean: whatever Append writes needs no escape anywhere: it has printable ASCII only, and no quote, backslash or dollar.
+	Clean bool
+	Once  bool // the first value is kept for the request
 	// Refuse says why a configuration must not use the variable; empty: it may.
 	Refuse string
 }
@@ -35,6 +40,9 @@ type variable[R Holder] struct {
 	slot int // in State.values; -1: its value is never kept
 	get  Func[R]
 	set  func(R, string)
+
+	append func(dst []byte, r R) ([]byte, bool) // nil: only get knows
+	clean  bool
 }
 
 // value is the variable's value for a request.
@@ -58,6 +66,20 @@ func (v *variable[R]) value(r R) (string, bool) {
 	}
 	return text, ok
 }
+
+// made is a variable's value as a text in the request's memory.
+func made[R Holder](add func([]byte, R) ([]byte, bool)) Func[R] {
+	return func(r R) (string, bool) {
+		s := r.Script()
+		b, ok := add(s.Borrow(), r)
+		text := s.Keep(b)
+		s.GiveBack(b)
+		return text, ok
+	}
+}
+
+// appends tells whether the value can be appended without being made a text first.
+func (v *variable[R]) appends() bool { return v.append != nil && v.slot < 0 }
 
 // Variable is a variable that a configuration writes.
 type Variable[R Holder] struct{ v *variable[R] }
@@ -145,6 +167,13 @@ func (c *Compiler[R]) lookup(name string) *variable[R] {
 	c.variables[name] = v
 	if d, ok := c.known.Names[name]; ok {
 		v.get, v.set = d.Get, d.Set
+		if d.Append != nil {
+			v.append, v.clean = d.Append, d.Clean
+			if v.get == nil {
+				v.get = made(d.Append)
+				d.Get = v.get
+			}
+		}
 		if d.Once {
 			c.keep(v, d.Get)
 		}
