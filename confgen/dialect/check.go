@@ -66,7 +66,7 @@ func (r *reader) checkNode(n *topology.Node, in Context) bool {
 
 func (r *reader) unknown(n *topology.Node, in Context) {
 	if r.full() { // guessing takes a while
-		r.fault(n, "unknown directive", "")
+		r.fault(n, "unknown directive", theReference)
 		return
 	}
 	switch guess := near(n.Name, in); {
@@ -75,9 +75,12 @@ func (r *reader) unknown(n *topology.Node, in Context) {
 	case guess != "":
 		r.fault(n, "unknown directive; did you mean "+guess+"?", "")
 	default:
-		r.fault(n, "unknown directive", "")
+		r.fault(n, "unknown directive", theReference)
 	}
 }
+
+// theReference is what is allowed where no one name is meant.
+const theReference = "those of the reference (confgen/dialect/REFERENCE.md)"
 
 // shape checks whether a directive has a block and how many arguments. What is dropped or refused is judged by its name.
 func (r *reader) shape(n *topology.Node, row Directive) bool {

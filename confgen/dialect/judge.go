@@ -18,7 +18,7 @@ var judges = map[string]judge{
 
 	"dynamic_upstrand": judgeDynamic,
 
-	"ssl": unlessOff, "http2": unlessOff, "http3": unlessOff,
+	"http3": unlessOff, "ssl_early_data": unlessOff, "ssl_ocsp": unlessOff,
 	"proxy_cache": unlessOff, "proxy_store": unlessOff, "proxy_bind": unlessOff, "proxy_force_ranges": unlessOff,
 	"auth_basic": unlessOff, "auth_request": unlessOff, "auth_jwt": unlessOff, "autoindex": unlessOff, "random_index": unlessOff,
 	"ssi": unlessOff, "gunzip": unlessOff, "override_charset": unlessOff, "source_charset": unlessOff, "userid": unlessOff, "mirror": unlessOff,
@@ -59,14 +59,10 @@ func judgeListen(_ *reader, n *topology.Node, _ Context) (Class, string) {
 	}
 	for _, arg := range n.Args[1:] {
 		switch {
-		case arg == "ssl":
-			return Refused, "ssl: TLS on listeners is not built in this version: terminate it in front of this proxy and listen without ssl"
-		case arg == "http2", arg == "spdy":
-			return Refused, arg + ": not built in this version: listen without it, clients then use HTTP/1.1"
+		case arg == "spdy":
+			return Refused, "spdy: is gone from nginx too: listen with http2"
 		case arg == "quic":
 			return Refused, "quic: HTTP/3 is not built: take the line out"
-		case arg == "proxy_protocol":
-			return Refused, "proxy_protocol: not built in this version: let the one in front send X-Forwarded-For, and use set_real_ip_from and real_ip_header"
 		}
 	}
 	return Supported, ""

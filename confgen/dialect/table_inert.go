@@ -11,7 +11,7 @@ var process = slices.Concat(
 	[]Directive{{"events", Main, 0, 0, true, Noticed, "of nginx's processes, which are not here"}},
 	rows(Events, 1, 1, Noticed, "of nginx's processes, which are not here", `
 		worker_connections use multi_accept accept_mutex accept_mutex_delay debug_connection epoll_events worker_aio_requests`),
-	rows(Main|hsl, 1, many, Noticed, "messages go to standard error", `
+	rows(Main|hsl, 1, many, Noticed, "messages go to standard error, from --log-level on", `
 		error_log`),
 )
 
@@ -31,7 +31,7 @@ var inert = slices.Concat(
 	rows(hsli, 1, 4, Noticed, "of system calls; changes no answer", `
 		sendfile sendfile_max_chunk aio aio_write read_ahead directio directio_alignment tcp_nopush tcp_nodelay send_lowat
 		lingering_close lingering_time lingering_timeout reset_timedout_connection proxy_socket_keepalive proxy_socket_rcvbuf
-		proxy_socket_sndbuf proxy_send_lowat`),
+		proxy_socket_sndbuf proxy_send_lowat grpc_socket_keepalive grpc_socket_rcvbuf grpc_socket_sndbuf`),
 	rows(hsl, 1, 4, Noticed, "of files on disk, which are not served", `
 		log_not_found if_modified_since max_ranges etag open_file_cache open_file_cache_valid open_file_cache_min_uses
 		open_file_cache_errors open_file_cache_events disable_symlinks autoindex_format autoindex_localtime autoindex_exact_size
@@ -44,17 +44,23 @@ var inert = slices.Concat(
 		msie_padding`),
 	rows(hsl, 1, 1, Noticed, "nothing here counts by zones of nginx Plus", `
 		status_zone`),
-	rows(hs, 1, many, Noticed, "without effect: TLS on listeners is refused where it is turned on (listen … ssl)", `
-		ssl_buffer_size ssl_certificate ssl_certificate_cache ssl_certificate_compression ssl_certificate_key ssl_ciphers
-		ssl_client_certificate ssl_conf_command ssl_crl ssl_dhparam ssl_early_data ssl_ecdh_curve ssl_ech_file ssl_ocsp
-		ssl_ocsp_cache ssl_ocsp_responder ssl_password_file ssl_prefer_server_ciphers ssl_protocols ssl_reject_handshake
-		ssl_session_cache ssl_session_ticket_key ssl_session_tickets ssl_session_timeout ssl_stapling ssl_stapling_file
-		ssl_stapling_responder ssl_stapling_verify ssl_trusted_certificate ssl_verify_client ssl_verify_depth`),
-	rows(hsl, 1, many, Noticed, "without effect: HTTP/2 and HTTP/3 are refused where they are turned on", `
-		http2_body_preread_size http2_chunk_size http2_idle_timeout http2_max_concurrent_pushes http2_max_concurrent_streams
-		http2_max_field_size http2_max_header_size http2_max_requests http2_pool_size http2_push http2_push_preload
-		http2_recv_buffer_size http2_recv_timeout http2_streams_index_size http3_hq http3_max_concurrent_streams
-		http3_stream_buffer_size quic_retry quic_gso quic_host_key quic_active_connection_id_limit`),
+	rows(hs, 1, many, Noticed, "of the TLS library; changes no answer", `
+		ssl_buffer_size ssl_certificate_cache ssl_certificate_compression ssl_dhparam ssl_prefer_server_ciphers`),
+	rows(hs, 1, many, Noticed, "sessions are resumed by tickets (ssl_session_tickets), which need no cache", `
+		ssl_session_cache`),
+	rows(hs, 1, many, Noticed, "no OCSP answer is stapled: a client that wants one asks for itself", `
+		ssl_stapling ssl_stapling_file ssl_stapling_responder ssl_stapling_verify`),
+	rows(hs, 1, many, Noticed, "without effect: ssl_ocsp is refused where it is turned on", `
+		ssl_ocsp_cache ssl_ocsp_responder`),
+	rows(hsl, 1, 1, Noticed, "of memory and of frames; changes no answer", `
+		http2_body_preread_size http2_chunk_size http2_pool_size http2_recv_buffer_size http2_streams_index_size`),
+	rows(hs, 1, 1, Noticed, "gone from nginx too: keepalive_timeout, client_header_timeout, keepalive_requests and large_client_header_buffers hold", `
+		http2_idle_timeout http2_recv_timeout http2_max_requests http2_max_field_size http2_max_header_size`),
+	rows(hsl, 1, 1, Noticed, "gone from nginx too: nothing is pushed", `
+		http2_push http2_push_preload http2_max_concurrent_pushes`),
+	rows(hsl, 1, many, Noticed, "without effect: HTTP/3 is refused where it is turned on", `
+		http3_hq http3_max_concurrent_streams http3_stream_buffer_size quic_retry quic_gso quic_host_key
+		quic_active_connection_id_limit`),
 	rows(hsl, 1, many, Noticed, "without effect: there is no zone of a cache", `
 		proxy_cache_background_update proxy_cache_bypass proxy_cache_convert_head proxy_cache_key proxy_cache_lock
 		proxy_cache_lock_age proxy_cache_lock_timeout proxy_cache_max_range_offset proxy_cache_methods proxy_cache_min_uses
@@ -94,19 +100,10 @@ var inert = slices.Concat(
 		scgi_pass_header scgi_pass_request_body scgi_pass_request_headers scgi_read_timeout scgi_request_buffering
 		scgi_send_timeout scgi_socket_keepalive scgi_socket_rcvbuf scgi_socket_sndbuf scgi_store scgi_store_access
 		scgi_temp_file_write_size scgi_temp_path`),
-	rows(hsl, 1, many, Noticed, "without effect: grpc_pass is refused", `
-		grpc_bind grpc_buffer_size grpc_connect_timeout grpc_hide_header grpc_ignore_headers grpc_intercept_errors
-		grpc_next_upstream grpc_next_upstream_timeout grpc_next_upstream_tries grpc_pass_header grpc_read_timeout
-		grpc_send_timeout grpc_set_header grpc_socket_keepalive grpc_socket_rcvbuf grpc_socket_sndbuf grpc_ssl_certificate
-		grpc_ssl_certificate_cache grpc_ssl_certificate_key grpc_ssl_ciphers grpc_ssl_conf_command grpc_ssl_crl grpc_ssl_name
-		grpc_ssl_password_file grpc_ssl_protocols grpc_ssl_server_name grpc_ssl_session_reuse grpc_ssl_trusted_certificate
-		grpc_ssl_verify grpc_ssl_verify_depth`),
 	rows(hsl, 1, many, Noticed, "without effect: memcached_pass is refused", `
 		memcached_bind memcached_buffer_size memcached_connect_timeout memcached_gzip_flag memcached_next_upstream
 		memcached_next_upstream_timeout memcached_next_upstream_tries memcached_read_timeout memcached_send_timeout
 		memcached_socket_keepalive`),
-	rows(hsl, 1, many, Noticed, "without effect: the limit itself is refused", `
-		limit_req_log_level limit_req_status limit_req_dry_run limit_conn_log_level limit_conn_status limit_conn_dry_run`),
 	rows(hsl|LimitExcept, 1, 2, Noticed, "without effect: auth_basic and auth_request are refused where they are turned on", `
 		auth_basic_user_file auth_request_set auth_delay`),
 	rows(hsl, 1, many, Noticed, "without effect: the filter itself is refused where it is turned on", `

@@ -10,14 +10,18 @@ var refused = slices.Concat(
 		{"mail", Main, 0, 0, true, Refused, "mail is not proxied: leave it to nginx and take the block out"},
 		{"charset_map", HTTP, 2, 2, true, Refused, "bodies are not recoded: let the backend answer in the charset that is wanted"},
 		{"match", HTTP, 1, 1, true, Refused, "nginx Plus': services are checked by upstrand beat --check"},
-		{"otel_exporter", HTTP, 0, 0, true, Refused, "traces are not written: use access_log and /metrics"},
+		{"otel_exporter", HTTP, 0, 0, true, Refused, "spans go where --otel-endpoint or OTEL_EXPORTER_OTLP_ENDPOINT says, by OTLP over HTTP: take it out"},
 	},
 	rows(Main, 1, 1, Refused, "modules of nginx can't be loaded: take the line out, and what the module brings is named where it is used", `
 		load_module`),
-	rows(hs, 1, 1, Refused, "TLS, HTTP/2 and HTTP/3 on listeners are not built in this version: terminate them in front of this proxy", `
-		ssl http2 http3`),
-	rows(Location|LocationIf, 1, 1, Refused, "gRPC to backends is not built in this version: keep it on nginx", `
-		grpc_pass`),
+	rows(hs, 1, 1, Refused, "HTTP/3 is not built: clients use HTTP/2", `
+		http3`),
+	rows(hs, 1, many, Refused, "whether a client's certificate was revoked is not looked up: give certificates a short life", `
+		ssl_crl ssl_ocsp`),
+	rows(hs, 1, many, Refused, "passwords of keys can't be given: write the key without one, such as by openssl pkey -in KEY -out NEW", `
+		ssl_password_file`),
+	rows(hs, 1, many, Refused, "not built in this version: take it out", `
+		ssl_conf_command ssl_early_data ssl_ech_file`),
 	rows(Location|LocationIf, 1, 1, Refused, "only HTTP backends are served: put an HTTP server in front of it and use proxy_pass", `
 		fastcgi_pass uwsgi_pass scgi_pass memcached_pass`),
 	rows(Server|Location|LocationIf, 0, 1, Refused, "forward proxying (CONNECT) is not built", `
@@ -31,15 +35,12 @@ var refused = slices.Concat(
 	rows(hsl, 1, 1, Refused, "answers are not cached or stored: put a cache in front of this proxy", `
 		proxy_cache proxy_store`),
 	rows(hsl, 1, 2, Refused, "the source address can't be chosen in this version: use a route of the system", `
-		proxy_bind`),
+		proxy_bind grpc_bind`),
 	rows(hsl, 0, many, Refused, "not built in this version: use a key without password, and proxy_ssl_trusted_certificate", `
-		proxy_ssl_crl proxy_ssl_certificate_cache proxy_ssl_password_file proxy_ssl_conf_command`),
+		proxy_ssl_crl proxy_ssl_certificate_cache proxy_ssl_password_file proxy_ssl_conf_command grpc_ssl_crl
+		grpc_ssl_certificate_cache grpc_ssl_password_file grpc_ssl_conf_command`),
 	rows(hsli, 1, 1, Refused, "not built in this version", `
 		proxy_force_ranges proxy_limit_rate limit_rate`),
-	rows(HTTP, 2, 3, Refused, "not built in this version: limit in front of this proxy, or max_conns= on servers", `
-		limit_req_zone limit_conn_zone`),
-	rows(hsl, 1, 3, Refused, "not built in this version: limit in front of this proxy, or max_conns= on servers", `
-		limit_req limit_conn`),
 	rows(hsl|LimitExcept, 1, 1, Refused, "not built in this version: let the backend ask, or use allow and deny", `
 		auth_basic auth_request`),
 	rows(hsl, 0, many, Refused, "nginx Plus': not built", `
@@ -49,7 +50,7 @@ var refused = slices.Concat(
 	rows(HTTP|Upstream|Location, 0, many, Refused, "a third-party module: services are checked by upstrand beat --check, and servers by max_fails", `
 		check check_http_send check_http_expect_alive check_keepalive_requests check_shm_size check_status`),
 	rows(Upstream, 0, many, Refused, "nginx Plus': not built; take the line out", `
-		queue ntlm state`),
+		ntlm state`),
 	rows(Upstream|Location, 0, many, Refused, "a third-party module: use sticky cookie NAME", `
 		sticky_cookie_insert jvm_route session_sticky session_sticky_hide_cookie`),
 	rows(Upstream, 0, many, Refused, "a third-party module: use least_conn", `
@@ -108,8 +109,8 @@ var refused = slices.Concat(
 		brotli brotli_types brotli_comp_level brotli_static brotli_min_length zstd`),
 	rows(hsl, 0, many, Refused, "a third-party module: see /metrics and /debug on the admin port", `
 		vhost_traffic_status vhost_traffic_status_zone vhost_traffic_status_display`),
-	rows(Main|hsl, 0, many, Refused, "traces are not written: use access_log and /metrics", `
-		opentracing opentracing_load_tracer otel_trace otel_trace_context otel_service_name`),
+	rows(Main|hsl, 0, many, Refused, "spans are made where --otel-endpoint or OTEL_EXPORTER_OTLP_ENDPOINT says where they go (--otel-sample, --otel-service-name): take it out", `
+		opentracing opentracing_load_tracer otel_trace otel_trace_context otel_service_name otel_span_name otel_span_attr`),
 	rows(hsl, 0, many, Refused, "no firewall of requests: keep it in front of this proxy", `
 		modsecurity modsecurity_rules_file modsecurity_rules`),
 	rows(hsl, 0, many, Refused, "bodies are not rewritten: let the backend do it", `

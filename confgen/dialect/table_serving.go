@@ -19,6 +19,24 @@ var serving = []Directive{
 	{"keepalive_time", hsl, 1, 1, false, Supported, ""},
 	{"chunked_transfer_encoding", hsl, 1, 1, false, Supported, ""},
 
+	// TLS and HTTP/2.
+	{"ssl", hs, 1, 1, false, Supported, ""},
+	{"http2", hs, 1, 1, false, Supported, ""},
+	{"http2_max_concurrent_streams", hs, 1, 1, false, Supported, ""},
+	{"ssl_certificate", hs, 1, 1, false, Supported, ""},
+	{"ssl_certificate_key", hs, 1, 1, false, Supported, ""},
+	{"ssl_protocols", hs, 1, many, false, Supported, ""},
+	{"ssl_ciphers", hs, 1, 1, false, Supported, ""},
+	{"ssl_ecdh_curve", hs, 1, 1, false, Supported, ""},
+	{"ssl_reject_handshake", hs, 1, 1, false, Supported, ""},
+	{"ssl_session_tickets", hs, 1, 1, false, Supported, ""},
+	{"ssl_session_ticket_key", hs, 1, 1, false, Supported, ""},
+	{"ssl_session_timeout", hs, 1, 1, false, Supported, ""},
+	{"ssl_verify_client", hs, 1, 1, false, Supported, ""},
+	{"ssl_verify_depth", hs, 1, 1, false, Supported, ""},
+	{"ssl_client_certificate", hs, 1, 1, false, Supported, ""},
+	{"ssl_trusted_certificate", hs, 1, 1, false, Supported, ""},
+
 	// Who may, and who it is.
 	{"allow", hsl | LimitExcept, 1, 1, false, Supported, ""},
 	{"deny", hsl | LimitExcept, 1, 1, false, Supported, ""},
@@ -26,6 +44,16 @@ var serving = []Directive{
 	{"set_real_ip_from", hsl, 1, 1, false, Supported, ""},
 	{"real_ip_header", hsl, 1, 1, false, Supported, ""},
 	{"real_ip_recursive", hsl, 1, 1, false, Supported, ""},
+	{"limit_req_zone", HTTP, 3, 3, false, Supported, ""},
+	{"limit_req", hsl, 1, 3, false, Supported, ""},
+	{"limit_req_status", hsl, 1, 1, false, Supported, ""},
+	{"limit_req_log_level", hsl, 1, 1, false, Supported, ""},
+	{"limit_req_dry_run", hsl, 1, 1, false, Supported, ""},
+	{"limit_conn_zone", HTTP, 2, 2, false, Supported, ""},
+	{"limit_conn", hsl, 2, 2, false, Supported, ""},
+	{"limit_conn_status", hsl, 1, 1, false, Supported, ""},
+	{"limit_conn_log_level", hsl, 1, 1, false, Supported, ""},
+	{"limit_conn_dry_run", hsl, 1, 1, false, Supported, ""},
 
 	// Which content.
 	{"internal", Location, 0, 0, false, Supported, ""},

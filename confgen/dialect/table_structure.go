@@ -33,6 +33,7 @@ var upstreams = []Directive{
 	{"keepalive_requests", Upstream, 1, 1, false, Supported, ""},
 	{"keepalive_time", Upstream, 1, 1, false, Supported, ""},
 	{"keepalive_timeout", Upstream, 1, 1, false, Supported, ""},
+	{"queue", Upstream, 1, 2, false, Supported, ""},
 	{"zone", Upstream, 1, 2, false, Supported, ""},
 	{"resolver", Upstream, 1, many, false, Supported, ""},
 	{"resolver_timeout", Upstream, 1, 1, false, Supported, ""},

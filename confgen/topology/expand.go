@@ -42,6 +42,7 @@ type Group struct {
 	Method      Method
 	Sticky      *Sticky // nil: none
 	Keepalive   Keepalive
+	Queue       Queue
 	CountSingle bool // extend_single_peers: a lone server is counted and disabled as one among several
 
 	// Queries are the names resolved at run time; what they last gave is among the peers.

@@ -51,6 +51,7 @@ func init() { // add_upstream leads back to the map
 		"keepalive_requests":      (*upstreamExpansion).keepaliveRequests,
 		"keepalive_time":          (*upstreamExpansion).keepaliveTime,
 		"keepalive_timeout":       (*upstreamExpansion).keepaliveTime,
+		"queue":                   (*upstreamExpansion).queue,
 		"zone":                    (*upstreamExpansion).zoneLine,
 		"resolver":                (*upstreamExpansion).resolverLine,
 		"resolver_timeout":        (*upstreamExpansion).resolverTimeout,

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -86,7 +87,26 @@ func (e *expectStep) do(r *run) error {
 		unmet = append(unmet, fmt.Sprintf("and %d more", bad-maxUnmet))
 	}
 	if bad > 0 {
+		if name := e.stranger(r); name != "" {
+			unmet = append(unmet, r.noServer(name).Error())
+		}
 		r.unmet(strings.Join(unmet, "; "))
 	}
 	return nil
+}
+
+// stranger is the first server expected that the configuration does not have; empty: it has all.
+func (e *expectStep) stranger(r *run) string {
+	if e.status {
+		return ""
+	}
+	known := r.servers()
+	for _, want := range e.want {
+		for name := range strings.SplitSeq(want, ",") {
+			if name != "-" && !slices.Contains(known, name) {
+				return name
+			}
+		}
+	}
+	return ""
 }

@@ -22,6 +22,9 @@ type Ask struct {
 	Host   string
 	Fields []forward.Field
 	Client netip.Addr
+	// Scheme (http or https) and Port choose the listen, as a URL's do; empty and 0: neither is said.
+	Scheme string
+	Port   int
 	// Servers say what servers do, each as a line of a scenario: SERVER… BEHAVIOUR. Others answer 200.
 	Servers []string
 }
@@ -54,6 +57,13 @@ func Explain(ctx context.Context, w io.Writer, f *proxy.File, a Ask) (err error)
 	}
 	if err := a.behave(&run{world: world, proxy: p}); err != nil {
 		return err
+	}
+	said, err := a.arrive(t, p.Listens())
+	if err != nil {
+		return err
+	}
+	if said != "" {
+		fmt.Fprintln(out, said)
 	}
 	v.client.keep = true
 	fmt.Fprintf(out, "%s %s of host %s from %s\n", t.method, a.Target, t.host, t.from.Addr())
@@ -90,6 +100,12 @@ func (a Ask) template() (*template, error) {
 	}
 	if a.Client.IsValid() {
 		args = append(args, "from="+a.Client.String())
+	}
+	if a.Scheme != "" {
+		args = append(args, "scheme="+a.Scheme)
+	}
+	if a.Port != 0 {
+		args = append(args, fmt.Sprintf("port=%d", a.Port))
 	}
 	for _, f := range a.Fields {
 		args = append(args, "header="+string(f.Name)+":"+string(f.Value))

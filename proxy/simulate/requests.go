@@ -1,8 +1,10 @@
 package simulate
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -19,7 +21,7 @@ type template struct {
 	host    string
 	headers []header
 	body    *string
-	local   netip.AddrPort // where requests arrive
+	local   netip.AddrPort // where requests arrive; zero: at the scheme's port
 	secure  bool
 
 	counts bool               // {n} stands somewhere
@@ -60,7 +62,7 @@ func parseTemplate(args []string) (*template, error) {
 	if len(args) < 2 {
 		return nil, errUsage
 	}
-	t := &template{method: args[0], times: 1, host: "localhost", from: loopback, local: arrival}
+	t := &template{method: args[0], times: 1, host: "localhost", from: loopback}
 	if !isMethod(t.method) {
 		return nil, fmt.Errorf("%q: want a method, such as GET", t.method)
 	}
@@ -83,6 +85,12 @@ func parseTemplate(args []string) (*template, error) {
 	}
 	if len(t.targets) == 0 {
 		return nil, errUsage
+	}
+	if !t.local.IsValid() {
+		t.local = arrival
+		if t.secure {
+			t.local = netip.AddrPortFrom(arrival.Addr(), portHTTPS)
+		}
 	}
 	if t.times > maxTimes/len(t.targets) {
 		return nil, fmt.Errorf("at most %d requests in one line", maxTimes)
@@ -197,6 +205,9 @@ func (t *template) fresh(target string, n int) *forward.Request {
 		RemotePort: 50000, Local: t.local, Proto: "HTTP/1.1", Secure: t.secure,
 	}
 	r.Fields = append(r.Fields, forward.Field{Name: []byte("Host"), Value: r.Authority})
+	if t.secure {
+		r.TLS = handshake(string(r.Authority))
+	}
 	for _, h := range t.headers {
 		r.Fields = append(r.Fields, field(h.name, t.nth(h.value, n)))
 	}
@@ -205,6 +216,18 @@ func (t *template) fresh(target string, n int) *forward.Request {
 		r.Fields = append(r.Fields, field("Content-Length", strconv.Itoa(len(*t.body))))
 	}
 	return r
+}
+
+// handshake is what a client without a certificate comes to that asks for the host's name.
+func handshake(host string) *tls.ConnectionState {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		name = "" // addresses are not sent
+	}
+	return &tls.ConnectionState{Version: tls.VersionTLS13, CipherSuite: tls.TLS_AES_128_GCM_SHA256, HandshakeComplete: true, ServerName: name}
 }
 
 // arrival is where requests arrive unless told otherwise. A configuration that does not listen there takes them as

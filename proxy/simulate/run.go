@@ -210,11 +210,10 @@ func (r *run) heldNames() []string {
 // addresses is where the servers of that text are: those of the configuration, or an ip:port of anybody.
 func (r *run) addresses(text string) ([]string, error) {
 	seen := map[string]bool{}
-	var out, names []string
+	var out []string
 	for _, name := range r.proxy.Upstreams() {
 		g := r.proxy.Group(name)
 		for _, p := range g.Peers() {
-			names = append(names, p.ID())
 			if (p.ID() == text || p.Addr() == text) && !seen[p.Addr()] {
 				seen[p.Addr()] = true
 				out = append(out, p.Addr())
@@ -229,7 +228,21 @@ func (r *run) addresses(text string) ([]string, error) {
 			return []string{addr}, nil
 		}
 	}
-	return nil, fmt.Errorf("no server %s in the configuration; servers: %s", text, or(strings.Join(unique(names), ", "), "none"))
+	return nil, r.noServer(text)
+}
+
+// servers is the servers of the configuration in force, by the text of their lines.
+func (r *run) servers() (names []string) {
+	for _, name := range r.proxy.Upstreams() {
+		for _, p := range r.proxy.Group(name).Peers() {
+			names = append(names, p.ID())
+		}
+	}
+	return unique(names)
+}
+
+func (r *run) noServer(name string) error {
+	return fmt.Errorf("no server %s in the configuration; servers: %s", name, or(strings.Join(r.servers(), ", "), "none"))
 }
 
 func (r *run) noUpstream(name string) error {

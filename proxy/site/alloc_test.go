@@ -38,7 +38,7 @@ func TestTheWayToALocationAllocatesNothing(t *testing.T) {
 
 // serveOnly is Handle without the log.
 func serveOnly(w *world, in *forward.Request, c forward.Client) {
-	r := takeRequest(w.site, w, in, c)
+	r := takeRequest(w.site, w, in, c, 0)
 	r.serve(context.Background())
 	r.release()
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/upstrand/upstrand/proxy/certs"
 	"github.com/upstrand/upstrand/proxy/forward"
 )
 
@@ -18,10 +19,10 @@ func (r *request) answer(status int, fields []forward.Field, body []byte) outcom
 	if s.Head(status, fields, int64(len(body))) != nil {
 		return outcome{}
 	}
-	if len(body) > 0 && !r.headOnly() && s.Write(body) != nil {
-		return outcome{}
+	if r.headOnly() {
+		body = nil
 	}
-	_ = s.End(nil)
+	_ = s.Finish(body, nil)
 	return outcome{}
 }
 
@@ -32,6 +33,7 @@ var (
 	nameConnection    = []byte("Connection")
 	valueServer       = []byte("upstrand")
 	valueClose        = []byte("close")
+	valueZero         = []byte("0")
 	valueKeepAlive    = []byte("keep-alive")
 )
 
@@ -44,7 +46,7 @@ func bodiless(status int) bool { return status == 204 || status == 304 }
 // something is wrong here.
 func closesAfter(status int) bool {
 	switch status {
-	case 400, 413, 414, 500, 501:
+	case 400, 413, 414, 500, 501, certs.StatusBadCertificate, certs.StatusNoCertificate, statusPlain:
 		return true
 	}
 	return false
@@ -54,7 +56,7 @@ func closesAfter(status int) bool {
 func (r *request) connection(list *fieldList, length int64) {
 	c := &r.conf.client
 	ask := fieldList(r.in.Fields).get("Connection")
-	keep := c.limits.Keepalive != NoKeepalive && c.limits.Requests != 0 && !closesAfter(r.errStatus)
+	keep := c.limits.Keepalive != NoKeepalive && c.limits.Requests != 0 && !r.last
 	if r.in.Proto == "HTTP/1.0" {
 		keep = keep && hasWord(ask, "keep-alive") && (length >= 0 || r.headOnly())
 	} else {

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"net"
 
 	"github.com/upstrand/upstrand/proxy/forward"
 )
@@ -20,6 +21,7 @@ type sentState struct {
 	whole   bool  // the answer was completed
 	head    int64 // bytes of the head, about
 	bytes   int64 // of the body, as sent
+	length  int64 // of the body, as announced; -1: unknown
 	squeeze *gzip.Writer
 }
 
@@ -28,7 +30,7 @@ func (s *sentState) begin(r *request) { s.r, s.proxied = r, false }
 
 func (s *sentState) reset() {
 	s.release()
-	*s = sentState{list: s.list[:0], extra: s.extra[:0]}
+	*s = sentState{list: emptied(s.list), extra: emptied(s.extra)}
 }
 
 func (s *sentState) release() {
@@ -38,8 +40,17 @@ func (s *sentState) release() {
 	}
 }
 
-// Inform is forward.Client's. No informational answer of a backend goes on, as in nginx.
-func (s *sentState) Inform(int, []forward.Field) error { return nil }
+// Inform is forward.Client's. What an informational answer says is hidden as in the one that follows.
+func (s *sentState) Inform(status int, fields []forward.Field) error {
+	p := s.r.conf.way()
+	kept := fields[:0]
+	for _, f := range fields {
+		if !p.hidden.has(f.Name) {
+			kept = append(kept, f)
+		}
+	}
+	return s.r.client.Inform(status, kept)
+}
 
 // Head is forward.Client's: nginx's header filters, in their order.
 func (s *sentState) Head(status int, fields []forward.Field, length int64) error {
@@ -60,7 +71,7 @@ func (s *sentState) Head(status int, fields []forward.Field, length int64) error
 		s.list = append(s.list, forward.Field{Name: nameServer, Value: valueServer})
 	}
 	if fieldList(fields).index("Date") < 0 {
-		s.list = append(s.list, forward.Field{Name: nameDate, Value: dateOf(r.env.Now())})
+		s.list = append(s.list, forward.Field{Name: nameDate, Value: dateOf(r.moment())})
 	}
 	s.list = append(s.list, fields...)
 	if !s.proxied { // values of ours may hold text of the client
@@ -93,6 +104,7 @@ func (s *sentState) Head(status int, fields []forward.Field, length int64) error
 		r.connection(&s.list, length)
 	}
 	s.countHead()
+	s.length = length
 	return r.client.Head(r.status, s.list, length)
 }
 
@@ -134,6 +146,9 @@ func (s *sentState) Write(b []byte) error {
 }
 
 func (s *sentState) put(b []byte) error {
+	if s.length >= 0 && s.bytes+int64(len(b)) >= s.length {
+		s.r.limits.leave()
+	}
 	if err := s.r.client.Write(b); err != nil {
 		return err
 	}
@@ -159,9 +174,54 @@ func (s *sentState) End(trailer []forward.Field) error {
 		}
 		s.release()
 	}
+	s.r.limits.leave()
 	err := s.r.client.End(trailer)
 	s.whole = err == nil
 	return err
+}
+
+// Finish is forward.Finisher's.
+func (s *sentState) Finish(last []byte, trailer []forward.Field) error {
+	to, ok := s.r.client.(forward.Finisher)
+	if !ok || s.squeeze != nil {
+		if len(last) > 0 {
+			if err := s.Write(last); err != nil {
+				return err
+			}
+		}
+		return s.End(trailer)
+	}
+	if s.r.headOnly() {
+		last = nil
+	}
+	s.r.limits.leave()
+	err := to.Finish(last, trailer)
+	if s.whole = err == nil; s.whole {
+		s.bytes += int64(len(last))
+	}
+	return err
+}
+
+// Socket is forward.Splicer's: what is not compressed here need not pass through here.
+func (s *sentState) Socket() (*net.TCPConn, bool) {
+	to, ok := s.r.client.(forward.Splicer)
+	if !ok || s.squeeze != nil || s.r.headOnly() {
+		return nil, false
+	}
+	return to.Socket()
+}
+
+// Sent is forward.Splicer's.
+func (s *sentState) Sent(n int64, err error) error {
+	s.bytes += n
+	return s.r.client.(forward.Splicer).Sent(n, err)
+}
+
+// Cork is forward.Corker's.
+func (s *sentState) Cork() {
+	if c, ok := s.r.client.(forward.Corker); ok {
+		c.Cork()
+	}
 }
 
 // Abort is forward.Client's.
@@ -189,4 +249,12 @@ func (t *countedTunnel) Write(b []byte) (int, error) {
 	n, err := t.ReadWriteCloser.Write(b)
 	t.s.bytes += int64(n)
 	return n, err
+}
+
+// CloseWrite ends the direction to the client.
+func (t *countedTunnel) CloseWrite() error {
+	if c, ok := t.ReadWriteCloser.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }

@@ -53,7 +53,7 @@ func typesSetter(of func(*settings) *nameSet) setter {
 
 // takes reports whether a media type, which may have parameters, is in a set of types.
 func (s nameSet) takes(contentType []byte) bool {
-	if _, all := s["*"]; all {
+	if s.has(bytesOf("*")) {
 		return true
 	}
 	for i, c := range contentType {

@@ -148,8 +148,8 @@ type switching struct {
 	got  *forward.Request
 }
 
-func (s *switching) Upstream(string) *Upstream  { return &s.up }
-func (s *switching) Opener(Wire) forward.Opener { return s }
+func (s *switching) Upstream(string) *Upstream   { return &s.up }
+func (s *switching) Opener(*Wire) forward.Opener { return s }
 func (s *switching) Open(context.Context, *balance.Peer, bool) forward.Backend {
 	return s
 }
@@ -199,8 +199,8 @@ func TestWebSocket(t *testing.T) {
 	if n := len(c.fields); n != 3 {
 		t.Errorf("%d fields: %v", n, fieldLines(c.fields))
 	}
-	if s.got != nil && out.Exchange.Bytes != 5 {
-		t.Errorf("%d bytes to the client", out.Exchange.Bytes)
+	if s.got != nil && out.Bytes != 5 {
+		t.Errorf("%d bytes to the client", out.Bytes)
 	}
 	if _, err := backend.Write([]byte("x")); err == nil {
 		t.Error("the backend's side is open")

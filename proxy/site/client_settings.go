@@ -26,6 +26,7 @@ type ClientLimits struct {
 	Requests  int           // keepalive_requests on one connection
 	Line      int           // large_client_header_buffers SIZE: bytes of one line of a request's head
 	Lines     int           // … NUMBER × SIZE: bytes of the whole head
+	Streams   int           // http2_max_concurrent_streams on one connection
 }
 
 // NoKeepalive as a Keepalive closes connections after each request.
@@ -33,7 +34,7 @@ const NoKeepalive = time.Duration(-1)
 
 func (c *clientSettings) defaults() {
 	c.limits = ClientLimits{Header: time.Minute, Body: time.Minute, Send: time.Minute, Keepalive: 75 * time.Second,
-		Age: time.Hour, Requests: 1000, Line: 8 << 10, Lines: 32 << 10}
+		Age: time.Hour, Requests: 1000, Line: 8 << 10, Lines: 32 << 10, Streams: 128}
 }
 
 var clientSetters = map[string]setter{
@@ -44,8 +45,13 @@ var clientSetters = map[string]setter{
 	"large_client_header_buffers": setHeaderBuffers,
 	"keepalive_timeout":           setKeepaliveTimeout,
 	"keepalive_requests":          setKeepaliveRequests,
-	"keepalive_time":              times(func(s *settings) *time.Duration { return &s.client.limits.Age }),
-	"underscores_in_headers":      onOff(func(s *settings) *bool { return &s.client.underscores }),
+	"http2_max_concurrent_streams": func(l *level, n *topology.Node) {
+		if v, ok := l.number(n, 1); ok {
+			l.settings().client.limits.Streams = v
+		}
+	},
+	"keepalive_time":         times(func(s *settings) *time.Duration { return &s.client.limits.Age }),
+	"underscores_in_headers": onOff(func(s *settings) *bool { return &s.client.underscores }),
 	"ignore_invalid_headers": func(l *level, n *topology.Node) {
 		on := true
 		if l.once(n) {
@@ -132,12 +138,17 @@ func cleanFields(c *clientSettings, fields []forward.Field) []forward.Field {
 
 func validName(name []byte, underscores bool) bool {
 	for _, c := range name {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
-		case c == '_' && underscores:
-		default:
+		if !nameBytes[c] && (c != '_' || !underscores) {
 			return false
 		}
 	}
 	return len(name) > 0
 }
+
+// nameBytes are those that nginx takes in the name of a field.
+var nameBytes = func() (set [256]bool) {
+	for c := range set {
+		set[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-'
+	}
+	return set
+}()

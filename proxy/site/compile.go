@@ -7,6 +7,8 @@ import (
 
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/proxy/accesslog"
+	"github.com/upstrand/upstrand/proxy/certs"
+	"github.com/upstrand/upstrand/proxy/limit"
 	"github.com/upstrand/upstrand/proxy/script"
 )
 
@@ -19,8 +21,8 @@ type compiler struct {
 	merge   *bool // merge_slashes of http; nil: not said
 	faults  []topology.Fault
 	later   []func() // what needs whole blocks; run before the rest of finish
-	tls     sharedTLS
 	formats map[string]*logFormat
+	zones   limitZones
 
 	dynamics map[string]bool // variables of dynamic_upstrand
 }
@@ -30,7 +32,14 @@ func Compile(nodes []*topology.Node, o Options) (*Site, []topology.Fault) {
 	if o.Logs == nil {
 		o.Logs = &accesslog.Files{}
 	}
-	c := &compiler{options: o, script: script.NewCompiler(knownVariables(o)), site: &Site{files: o.Logs}}
+	if o.Zones == nil {
+		o.Zones = &limit.Zones{}
+	}
+	if o.Certs == nil {
+		o.Certs = &certs.Store{ReadFile: o.ReadFile}
+	}
+	c := &compiler{options: o, script: script.NewCompiler(knownVariables(o)), site: &Site{files: o.Logs, zones: o.Zones}}
+	c.zones = limitZones{map[string]*requestZone{}, map[string]*connZone{}}
 	top := &level{compiler: c, kind: inHTTP, set: defaultSettings()}
 	c.block(top, nodes)
 	c.site.balancing = c.balancingOf(o.Groups)
@@ -43,7 +52,7 @@ func Compile(nodes []*topology.Node, o Options) (*Site, []topology.Fault) {
 }
 
 // setters are the directives that are read before the blocks beside them, whatever their order.
-var setters = merge(coreSetters, serverSetters, mapSetters, ruleSetters, upstrandSetters, proxySetters, answerSetters, accessSetters, logSetters, clientSetters)
+var setters = merge(coreSetters, serverSetters, mapSetters, ruleSetters, upstrandSetters, proxySetters, grpcSetters, answerSetters, accessSetters, logSetters, clientSetters, limitSetters, tlsSetters)
 
 // merge puts the tables of all parts together.
 func merge(tables ...map[string]setter) map[string]setter {

@@ -138,7 +138,7 @@ func cookieText(attributes []attribute) []byte {
 
 // rewriteCookie is what becomes of a Set-Cookie field.
 func (r *request) rewriteCookie(value []byte) []byte {
-	c := &r.conf.proxy.cookies
+	c := &r.conf.way().cookies
 	if c.empty() {
 		return value
 	}

@@ -4,14 +4,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/proxy/forward"
 )
 
 // stick adds the cookie by which the client's next request finds the peer in use, if there was one.
 func (r *request) stick() {
 	u := &r.up
-	texts := r.site.balancing[u.to.up.Name]
+	texts := u.to.texts
 	if texts == nil || texts.cookie == "" || len(u.trail) == 0 {
 		return
 	}
@@ -32,16 +31,13 @@ const cookieDate = "Mon, 02-Jan-06 15:04:05 GMT"
 // setCookie is the cookie's text: attributes in nginx's order.
 func (t *balancingTexts) setCookie(r *request, id string) []byte {
 	s := t.sticky
-	b := append(append([]byte(s.Name), '='), id...)
-	switch s.Expires {
-	case "":
-	case "max":
+	b := append(append(append(r.Borrow(), s.Name...), '='), id...)
+	switch {
+	case s.Expires == "max":
 		b = append(b, "; expires=Thu, 31-Dec-37 23:55:55 GMT; max-age=315360000"...)
-	default:
-		if d, err := topology.ParseSeconds(s.Expires); err == nil {
-			b = time.Unix(0, r.env.Now()).Add(d).UTC().AppendFormat(append(b, "; expires="...), cookieDate)
-			b = strconv.AppendInt(append(b, "; max-age="...), int64(d/time.Second), 10)
-		}
+	case t.expires:
+		b = time.Unix(0, r.moment()).Add(t.age).UTC().AppendFormat(append(b, "; expires="...), cookieDate)
+		b = strconv.AppendInt(append(b, "; max-age="...), int64(t.age/time.Second), 10)
 	}
 	if domain := t.domain.Value(r); domain != "" {
 		b = append(append(b, "; domain="...), domain...)
@@ -58,5 +54,7 @@ func (t *balancingTexts) setCookie(r *request, id string) []byte {
 	if s.Path != "" {
 		b = append(append(b, "; path="...), s.Path...)
 	}
-	return singleLineBytes(b)
+	text := r.Keep(b)
+	r.GiveBack(b)
+	return singleLine(text)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/upstrand/upstrand/confgen/topology"
@@ -96,8 +97,12 @@ func TestListens(t *testing.T) {
 			t.Errorf("%s: %q, want %q", local, got, want)
 		}
 	}
-	want := "[{0.0.0.0:80 0 false true} {10.0.0.1:80 99 true true} {[::]:80 0 false true} {0.0.0.0:8080 0 false true} {[::1]:81 0 false false} {10.0.0.3:80 0 false true}]"
-	if got := fmt.Sprint(w.site.Listens()); got != want {
+	want := "0.0.0.0:80 0 false true; 10.0.0.1:80 99 true true; [::]:80 0 false true; 0.0.0.0:8080 0 false true; [::1]:81 0 false false; 10.0.0.3:80 0 false true; "
+	got := ""
+	for _, l := range w.site.Listens() {
+		got += fmt.Sprintln(l.Addr, l.Backlog, l.ReusePort, l.V6Only)
+	}
+	if got = strings.ReplaceAll(got, "\n", "; "); got != want {
 		t.Errorf("%s", got)
 	}
 }

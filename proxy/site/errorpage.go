@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/certs"
 	"github.com/upstrand/upstrand/proxy/forward"
 )
 
@@ -78,6 +79,10 @@ func (r *request) errorPage(status int) *errorPage {
 // failure ends a request with a status: by an error page, else by a page of our own.
 func (r *request) failure(o outcome) outcome {
 	r.errStatus = o.status
+	if r.why == "" {
+		r.why = whyOf[o.status]
+	}
+	r.last = r.last || closesAfter(o.status)
 	r.leads = o.to
 	page := r.errorPage(o.status)
 	if page == nil {
@@ -144,6 +149,9 @@ func (r *request) ownPage(o outcome) outcome {
 		return r.answer(status, fields, nil)
 	}
 	fields = append(fields, forward.Field{Name: nameContentType, Value: typeHTML})
+	if why := reasons[o.status]; why != "" {
+		return r.answer(status, fields, pageWith(why))
+	}
 	return r.answer(status, fields, pageOf(status, title))
 }
 
@@ -157,6 +165,17 @@ func pageOf(status int, title string) []byte {
 	head := strconv.Itoa(status) + " " + title
 	return []byte("<html>\r\n<head><title>" + head + "</title></head>\r\n<body>\r\n<center><h1>" + head +
 		"</h1></center>\r\n<hr><center>upstrand</center>\r\n</body>\r\n</html>\r\n")
+}
+
+// reasons are what a page of 400 says for nginx's own statuses.
+var reasons = map[int]string{
+	statusHeadTooLarge: "Request Header Or Cookie Too Large", certs.StatusBadCertificate: "The SSL certificate error",
+	certs.StatusNoCertificate: "No required SSL certificate was sent", statusPlain: "The plain HTTP request was sent to HTTPS port",
+}
+
+func pageWith(why string) []byte {
+	return []byte("<html>\r\n<head><title>400 " + why + "</title></head>\r\n<body>\r\n<center><h1>400 Bad Request</h1></center>\r\n<center>" + why +
+		"</center>\r\n<hr><center>upstrand</center>\r\n</body>\r\n</html>\r\n")
 }
 
 // outwardly is 400 for the statuses of nginx's own that clients are told so, else the other one.

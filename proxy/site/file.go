@@ -3,13 +3,11 @@ package site
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/certs"
 )
 
 // fileSettings are the directives that name folders of files. None is served here, but for single pages that an exact
@@ -75,7 +73,7 @@ func (c *compiler) checkFilesOf(loc *location) {
 func (c *compiler) servePage(loc *location, root string) {
 	read := c.options.ReadFile
 	if read == nil {
-		read = readRegular
+		read = certs.ReadRegular
 	}
 	if !filepath.IsAbs(root) {
 		prefix := c.options.Prefix
@@ -97,29 +95,6 @@ func (c *compiler) servePage(loc *location, root string) {
 		}
 		return fail(405)
 	}
-}
-
-// maxRead is the most that a page, a certificate or a key may have, in bytes.
-const maxRead = 8 << 20
-
-// readRegular reads a file that ends: of a pipe or a device nobody knows, and a reload would wait for it.
-func readRegular(name string) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that a pipe can be opened, and refused
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().IsRegular() {
-		text, err := io.ReadAll(io.LimitReader(f, maxRead+1))
-		if err != nil || len(text) <= maxRead {
-			return text, err
-		}
-	}
-	return nil, fmt.Errorf("%s is no regular file of at most %d bytes", name, maxRead)
 }
 
 func (r *request) ownPageInstead(context.Context) outcome {

@@ -2,6 +2,7 @@ package site
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/upstrand/upstrand/proxy/forward"
 	"github.com/upstrand/upstrand/proxy/script"
@@ -50,39 +51,46 @@ func (l *fieldList) drop(name string) {
 	*l = kept
 }
 
-func sameName(have []byte, name string) bool {
-	return len(have) == len(name) && bytes.EqualFold(have, bytesOf(name))
-}
+func sameName(have []byte, name string) bool { return forward.Is(have, name) }
 
-// nameSet is a set of field names, held in lower case.
-type nameSet map[string]struct{}
+// nameSet is a set of field names, without regard to case. They stand by their lengths, of which few have more than one.
+type nameSet [][]string
 
 func newNameSet(names ...string) nameSet {
-	s := make(nameSet, len(names))
+	var s nameSet
 	for _, n := range names {
-		s[lowerName(n)] = struct{}{}
+		s.add(n)
 	}
 	return s
 }
 
-// has looks a name up in whatever case, without an allocation.
-func (s nameSet) has(name []byte) bool {
-	if len(s) == 0 || len(name) > 64 {
-		_, ok := s[lowerName(string(name))]
-		return ok
+func (s *nameSet) add(name string) {
+	for len(*s) <= len(name) {
+		*s = append(*s, nil)
 	}
-	var lower [64]byte
-	for i, c := range name {
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		lower[i] = c
+	if !s.has(bytesOf(name)) {
+		(*s)[len(name)] = append((*s)[len(name)], name)
 	}
-	_, ok := s[string(lower[:len(name)])]
-	return ok
 }
 
-func lowerName(s string) string { return string(bytes.ToLower([]byte(s))) }
+func (s nameSet) remove(name string) {
+	if len(name) < len(s) {
+		s[len(name)] = slices.DeleteFunc(s[len(name)], func(n string) bool { return sameName(bytesOf(n), name) })
+	}
+}
+
+// has looks a name up in whatever case, without an allocation.
+func (s nameSet) has(name []byte) bool {
+	if len(name) >= len(s) {
+		return false
+	}
+	for _, n := range s[len(name)] {
+		if sameName(name, n) {
+			return true
+		}
+	}
+	return false
+}
 
 // fieldNamed finds a field by a variable's rest, where - is written as _ and letters are lower case; several fields of
 // the name are joined by sep.

@@ -47,7 +47,7 @@ func (c *compiler) limitExcept(l *level, n *topology.Node) {
 func (s *settings) enterLimitExcept() {
 	s.core.enterIf()
 	s.handler = nil
-	if s.proxy.target != nil {
+	if s.way().target != nil {
 		s.handler = (*request).proxy
 	}
 }

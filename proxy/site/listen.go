@@ -21,6 +21,9 @@ type listening struct {
 type address struct {
 	otherwise *server // the default one
 	declared  bool    // … and a listen says so
+	servers   []*server
+	tls       bool // a listen says ssl
+	http2     bool // a listen says http2
 	names     script.Names[*server]
 	patterns  []serverPattern
 }
@@ -32,8 +35,7 @@ type serverPattern struct {
 
 // refusedListen are parameters that ask for what is not there.
 var refusedListen = map[string]string{
-	"ssl": "TLS to clients is not built yet", "http2": "HTTP/2 is not built yet", "spdy": "SPDY is gone", "quic": "HTTP/3 is not supported",
-	"proxy_protocol": "the PROXY protocol is not built yet",
+	"spdy": "SPDY is gone", "quic": "HTTP/3 is not supported",
 }
 
 // acceptedListen are parameters that change no answer.
@@ -42,13 +44,13 @@ var acceptedListen = map[string]bool{
 	"accept_filter": true, "multipath": true,
 }
 
-const allowedListen = "ADDRESS:PORT, PORT, [IPV6]:PORT with default_server, backlog=N, reuseport, ipv6only=on|off, bind, deferred, …"
+const allowedListen = "ADDRESS:PORT, PORT, [IPV6]:PORT with default_server, ssl, http2, backlog=N, reuseport, proxy_protocol, max_conns=N, max_conns_per_address=N, ipv6only=on|off, bind, deferred, …"
 
 func setListen(l *level, n *topology.Node) {
 	if !l.args(n, 1, -1) || l.server == nil {
 		return
 	}
-	at := listening{node: n, listen: Listen{V6Only: true}}
+	at := listening{node: n, listen: Listen{V6Only: true, File: n.File, Line: n.Line}}
 	addrs, err := l.listenAddrs(n.Args[0])
 	if err != nil {
 		l.problem(n, err.Error(), allowedListen)
@@ -60,15 +62,23 @@ func setListen(l *level, n *topology.Node) {
 		case p == "default_server", p == "default":
 			at.byDefault = true
 		case refusedListen[name] != "":
-			l.problem(n, p+": "+refusedListen[name], "plain HTTP/1.1")
+			l.problem(n, p+": "+refusedListen[name], "HTTP/1.1 and HTTP/2")
 		case name == "backlog":
 			backlog, err := topology.ParseNumber(value, -1)
 			if err != nil {
 				l.problem(n, "backlog: "+err.Error(), allowedListen)
 			}
 			at.listen.Backlog = max(backlog, 0)
+		case name == "max_conns", name == "max_conns_per_address":
+			l.listenLimit(n, &at.listen, name, value)
 		case p == "ipv6only=on", p == "ipv6only=off":
 			at.listen.V6Only = p == "ipv6only=on"
+		case p == "proxy_protocol":
+			at.listen.ProxyProtocol = true
+		case p == "ssl":
+			at.listen.TLS = true
+		case p == "http2":
+			at.listen.HTTP2 = true
 		case acceptedListen[name]:
 			at.listen.ReusePort = at.listen.ReusePort || p == "reuseport"
 		default:
@@ -83,6 +93,19 @@ func setListen(l *level, n *topology.Node) {
 			}
 		}
 		l.server.listens = append(l.server.listens, at)
+	}
+}
+
+// listenLimit reads our own parameters max_conns=N and max_conns_per_address=N.
+func (l *level) listenLimit(n *topology.Node, to *Listen, name, value string) {
+	most, err := topology.ParseNumber(value, 1)
+	switch {
+	case err != nil:
+		l.problem(n, name+": "+err.Error(), "1 or more")
+	case name == "max_conns":
+		to.Conns = most
+	default:
+		to.ConnsPerAddress = most
 	}
 }
 
@@ -144,6 +167,7 @@ func (c *compiler) addresses() {
 	s.at = map[netip.AddrPort]*address{}
 	for _, srv := range c.servers {
 		for _, at := range srv.listens {
+			at.listen.TLS = at.listen.TLS || srv.set.tls.on
 			a := s.at[at.listen.Addr]
 			if a == nil {
 				a = &address{otherwise: srv}
@@ -159,7 +183,14 @@ func (c *compiler) addresses() {
 				a.otherwise, a.declared = srv, true
 			}
 			a.add(srv)
+			a.tls, a.http2 = a.tls || at.listen.TLS, a.http2 || at.listen.HTTP2
 		}
+	}
+	for i := range s.listens {
+		l := &s.listens[i]
+		a := s.at[l.Addr]
+		l.HTTP2 = l.HTTP2 || a.otherwise.set.tls.http2
+		c.settleTLS(a, l.Addr)
 	}
 	if len(s.listens) > 0 {
 		s.first = s.at[s.listens[0].Addr]
@@ -171,13 +202,18 @@ func (s *Site) more(l Listen) {
 	for i := range s.listens {
 		if have := &s.listens[i]; have.Addr == l.Addr {
 			have.Backlog = max(have.Backlog, l.Backlog)
+			have.Conns, have.ConnsPerAddress = max(have.Conns, l.Conns), max(have.ConnsPerAddress, l.ConnsPerAddress)
 			have.ReusePort = have.ReusePort || l.ReusePort
+			have.ProxyProtocol = have.ProxyProtocol || l.ProxyProtocol
+			have.TLS = have.TLS || l.TLS
+			have.HTTP2 = have.HTTP2 || l.HTTP2
 		}
 	}
 }
 
 // add makes the server known by its names. A name that stands already is the first server's, as in nginx.
 func (a *address) add(s *server) {
+	a.servers = append(a.servers, s)
 	for _, n := range s.names {
 		if n.re != nil {
 			a.patterns = append(a.patterns, serverPattern{n.re, s})

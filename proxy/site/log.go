@@ -107,6 +107,9 @@ func setAccessLog(l *level, n *topology.Node) {
 			options.Buffer = int(size)
 		case key == "flush":
 			options.Flush, err = topology.ParseTime(value)
+		case key == "gzip":
+			l.problem(n, quote(arg)+": lines are not compressed as they are written", accessLogAllowed+"; compress files when they are rotated")
+			return
 		case key == "if":
 			a.when = l.template(n, value)
 		default:
@@ -165,12 +168,17 @@ func (o *Options) file(name string) string {
 	return filepath.Join(prefix, name)
 }
 
-// Close lets the site's access logs go. No request may be in it any more.
+// Close lets the site's access logs and certificates go. No request may be in it any more.
 func (s *Site) Close() {
+	for _, h := range s.held {
+		h.Close()
+	}
+	s.held = nil
 	for _, l := range s.logs {
 		s.files.Release(l)
 	}
 	s.logs = nil
+	s.leaveZones()
 }
 
 var lines = sync.Pool{New: func() any { return new([]byte) }}

@@ -33,14 +33,16 @@ func (r *request) movesOn(out *forward.Outcome) bool {
 }
 
 // left is what the next site has to know.
-func (r *request) left() Served { return Served{Again: true, began: r.began, moves: r.up.moves + 1} }
+func (r *request) left() Served {
+	return Served{Again: true, began: r.began, moves: r.up.moves + 1, limited: r.limits.requests}
+}
 
 // continues takes over what the site before knew. The body begins anew.
 func (r *request) continues(before *Served) {
 	if !before.Again {
 		return
 	}
-	r.began, r.up.moves = before.began, before.moves
+	r.began, r.up.moves, r.limits.requests = before.began, before.moves, before.limited
 	body := r.in.Body
 	if body == nil {
 		return

@@ -34,12 +34,14 @@ type outgoingPlan struct {
 	lines []outHeader // as configured, then nginx's own; without Host
 	skip  nameSet     // fields of the client that don't go on
 	body  bool        // the client's Content-Length may say 0
+	// trailers: the client's word in TE that it takes fields after a body goes on
+	trailers bool
 }
 
 // notPassed are the client's fields that never go on by themselves: those of one connection, and those that are written
 // anew. A proxy_set_header of such a name sends it. Without Trailer no fields after the body go on: they would get past what
 // the configuration says of fields.
-var notPassed = []string{"Host", "Connection", "Keep-Alive", "Expect", "Upgrade", "TE", "Trailer", "Transfer-Encoding", "Content-Length"}
+var notPassed = []string{"Host", "Connection", "Keep-Alive", "Proxy-Connection", "HTTP2-Settings", "Expect", "Upgrade", "TE", "Trailer", "Transfer-Encoding", "Content-Length"}
 
 // planOutgoing settles the fields of a level. nginx's own are the Host and, in HTTP/1.0, Connection: close.
 func (l *level) planOutgoing(n *topology.Node, p *proxySettings) *outgoingPlan {
@@ -65,13 +67,19 @@ func (l *level) planOutgoing(n *topology.Node, p *proxySettings) *outgoingPlan {
 	if p.wire.HTTP10 && !connection {
 		plan.lines = append(plan.lines, outHeader{"Connection", l.template(n, "close")})
 	}
+	if p.target.grpc {
+		plan.trailers = true
+		for i := range p.setHeaders {
+			plan.trailers = plan.trailers && !sameName(bytesOf(p.setHeaders[i].name), "TE")
+		}
+	}
 	plan.skip = newNameSet(names...)
 	return plan
 }
 
 // outgoing makes the request that goes to backends: out is its memory.
 func (r *request) outgoing(out *forward.Request, d *destination, fields []forward.Field) {
-	p := &r.conf.proxy
+	p := r.conf.way()
 	*out = forward.Request{Method: r.method, Target: d.path, Remote: r.remote, Secure: r.in.Secure}
 	if p.method != nil {
 		out.Method = bytesOf(p.method.Value(r))
@@ -87,21 +95,25 @@ func (r *request) outgoing(out *forward.Request, d *destination, fields []forwar
 	case p.passBody && r.in.Body != nil:
 		out.Body, out.Length = r.in.Body, r.in.Length
 	case p.plan.body && p.passHeaders && r.in.Length == 0 && fieldList(r.in.Fields).get("Content-Length") != nil:
-		out.Fields = append(out.Fields, forward.Field{Name: nameContentLength, Value: []byte("0")})
+		out.Fields = append(out.Fields, forward.Field{Name: nameContentLength, Value: valueZero})
 	}
 }
 
 func (r *request) outgoingFields(fields []forward.Field) []forward.Field {
-	p := &r.conf.proxy
+	p := r.conf.way()
 	for i := range p.plan.lines {
 		h := &p.plan.lines[i]
 		if value := h.value.Value(r); value != "" {
 			fields = append(fields, forward.Field{Name: bytesOf(h.name), Value: singleLine(value)})
 		}
 	}
+	if p.plan.trailers && takesTrailers(r.in.Fields) {
+		fields = append(fields, forward.Field{Name: nameTE, Value: valueTrailers})
+	}
 	if p.passHeaders {
+		named := forward.NamedBy(r.in.Fields)
 		for _, f := range r.in.Fields {
-			if !p.plan.skip.has(f.Name) {
+			if !p.plan.skip.has(f.Name) && !named.Has(f.Name) {
 				fields = append(fields, f)
 			}
 		}

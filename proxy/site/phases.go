@@ -45,16 +45,22 @@ func (r *request) serve(ctx context.Context) {
 func (r *request) arrive() outcome {
 	at := r.site.addressOf(r.in.Local)
 	r.server = at.otherwise
+	if at.tls && r.in.TLS != nil {
+		r.server = r.site.named(at, r.in.TLS.ServerName)
+	}
 	r.conf = r.server.set
-	p, ok := parseTarget(r.in.Target, at.otherwise.merge)
+	p, ok := parseTarget(r.in.Target, r.server.merge)
 	host, valid := hostOf(r.in.Authority)
 	switch {
 	case r.in.Invalid != "" && r.in.Refuse != 0:
 		return fail(r.in.Refuse)
 	case string(r.method) == "CONNECT":
+		r.last = true // what follows may be for the tunnel that was asked for
 		return fail(405)
 	case r.in.Invalid != "" || !ok || !valid:
 		return fail(400)
+	case at.tls && r.misdirected(at, host):
+		return fail(421)
 	}
 	r.uri, r.args, r.quoted, r.plus, r.whole = p.uri, p.args, p.quoted, p.plus, true
 	r.server = at.serverOf(r, host)
@@ -67,6 +73,11 @@ func (r *request) arrive() outcome {
 	}
 	if string(r.method) == "TRACE" {
 		return fail(405)
+	}
+	if at.tls {
+		if status := r.checkTLS(); status != 0 {
+			return fail(status)
+		}
 	}
 	r.realIP()
 	return outcome{what: onward}
@@ -154,6 +165,9 @@ func (r *request) fromRewrite(ctx context.Context) outcome {
 // fromAccess asks whether the request may, and has it answered.
 func (r *request) fromAccess(ctx context.Context) outcome {
 	r.realIP()
+	if o := r.limited(ctx); o.what != onward {
+		return o
+	}
 	if status := r.access(); status != 0 {
 		return fail(status)
 	}

@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/upstrand/upstrand/proxy/balance"
@@ -53,13 +54,14 @@ type quiet struct {
 	up     Upstream
 }
 
-func (q *quiet) Upstream(string) *Upstream  { return &q.up }
-func (q *quiet) Upstrand(string) *Upstrand  { return nil }
-func (q *quiet) Opener(Wire) forward.Opener { return q.engine }
+func (q *quiet) Upstream(string) *Upstream   { return &q.up }
+func (q *quiet) Upstrand(string) *Upstrand   { return nil }
+func (q *quiet) Opener(*Wire) forward.Opener { return q.engine }
 
 func newQuiet(t testing.TB, conf string) *quiet {
 	w := newWorld(t, conf)
 	field := func(name, value string) forward.Field { return forward.Field{Name: []byte(name), Value: []byte(value)} }
+	t.Cleanup(w.site.Close)
 	return &quiet{w, &still{fields: []forward.Field{field("Content-Type", "text/plain"), field("Content-Length", "5"), field("X-A", "b"), field("Server", "s")}},
 		Upstream{Name: "u", Group: w.group}}
 }
@@ -74,17 +76,23 @@ var proxiedShapes = []struct {
 }{
 	{"plain", `server { listen 127.0.0.1:8080; location / { proxy_pass http://u; } }`, 0},
 	{"usual", `server { listen 127.0.0.1:8080; location / { proxy_set_header Host $host; proxy_set_header X-Real-IP $remote_addr;
-		proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme; add_header X-Frame-Options DENY; proxy_pass http://u; } }`, 3},
+		proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme; add_header X-Frame-Options DENY; proxy_pass http://u; } }`, 0},
 	{"uri part", `server { listen 127.0.0.1:8080; location /a/ { proxy_pass http://u/x/; } }`, 0},
+	{"logged", `access_log DIR/access.log combined buffer=64k flush=1s; server { listen 127.0.0.1:8080; location / { proxy_pass http://u; } }`, 0},
+	{"logged at length", `log_format all '$remote_addr $remote_port "$request" $status $request_time $msec $time_iso8601 $bytes_sent $request_length '
+		'$upstream_addr $upstream_status $upstream_connect_time $upstream_header_time $upstream_response_time $upstream_response_length $connection';
+		access_log DIR/access.log all; server { listen 127.0.0.1:8080; location / { proxy_pass http://u; } }`, 0},
+	{"variables", `map $http_cookie $kind { default a; "a=b" b; } server { listen 127.0.0.1:8080; set $to u; location / {
+		proxy_set_header X-Kind "$kind of $uri"; add_header X-Took $request_time; proxy_pass http://$to; } }`, 0},
 }
 
-// TestProxiedAllocations: a plain proxied request allocates nothing here, and a usual one little.
+// TestProxiedAllocations: neither a plain proxied request allocates anything here, nor a usual one with its log.
 func TestProxiedAllocations(t *testing.T) {
 	if racing {
 		t.Skip("the race detector makes pools forget")
 	}
 	for _, tc := range proxiedShapes {
-		q := newQuiet(t, tc.conf)
+		q := newQuiet(t, strings.ReplaceAll(tc.conf, "DIR", t.TempDir()))
 		r := plainRequest()
 		if n := testing.AllocsPerRun(200, func() { q.site.Handle(context.Background(), q, r, deaf{}) }); n > tc.allocs {
 			t.Errorf("%s: %v allocations, want %v at most", tc.name, n, tc.allocs)
@@ -95,7 +103,7 @@ func TestProxiedAllocations(t *testing.T) {
 func BenchmarkProxied(b *testing.B) {
 	for _, tc := range proxiedShapes {
 		b.Run(tc.name, func(b *testing.B) {
-			q := newQuiet(b, tc.conf)
+			q := newQuiet(b, strings.ReplaceAll(tc.conf, "DIR", b.TempDir()))
 			r := plainRequest()
 			b.ReportAllocs()
 			for b.Loop() {

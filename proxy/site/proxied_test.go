@@ -181,7 +181,7 @@ func newPlayedSite(t *testing.T, conf string) *playedSite {
 
 func (p *playedSite) Upstrand(string) *Upstrand      { return nil }
 func (p *playedSite) Upstream(name string) *Upstream { return p.groups[name] }
-func (p *playedSite) Opener(w Wire) forward.Opener   { return echoOpener{w} }
+func (p *playedSite) Opener(w *Wire) forward.Opener  { return echoOpener{*w} }
 func (p *playedSite) ask(head []string) string {
 	c := &collector{}
 	r := requestOf(head[0], head[1:]...)

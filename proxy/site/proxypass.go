@@ -1,11 +1,9 @@
 package site
 
 import (
-	"crypto/tls"
 	"net/netip"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/upstrand/upstrand/confgen/topology"
 )
@@ -23,18 +21,8 @@ type target struct {
 
 	redirectFrom, redirectTo string // of proxy_redirect's default; empty: there is none
 
+	grpc bool // of grpc_pass
 	node *topology.Node
-}
-
-// mostTLSNames are kept at once: a target may have any name that a client asks for.
-const mostTLSNames = 1024
-
-// tlsConfigs are TLS configurations by the name of the target, as far as they depend on it.
-type tlsConfigs struct {
-	options *Options
-	ssl     sslSettings
-	mu      sync.Mutex
-	byName  map[string]*tls.Config
 }
 
 const proxyPassAllowed = "http://NAME[:PORT][/URI], https://…, or a text with variables that gives one"
@@ -43,35 +31,39 @@ func setProxyPass(l *level, n *topology.Node) {
 	if !l.once(n) || !l.args(n, 1, 1) {
 		return
 	}
+	l.passTo(n, &target{node: n})
+}
+
+// passTo reads where proxy_pass or grpc_pass leads.
+func (l *level) passTo(n *topology.Node, t *target) {
 	set := l.settings()
-	set.handler = (*request).proxy
+	set.handler, set.byGRPC = (*request).proxy, t.grpc
 	if l.location != nil && l.kind == inLocation && strings.HasSuffix(l.location.name, "/") {
 		l.location.autoRedirect = true
 	}
 	text := n.Args[0]
-	t := &target{node: n}
 	if strings.Contains(text, "$") {
 		t.text = l.template(n, text)
 	} else if !l.constantTarget(n, t, text) {
 		return
 	}
-	set.proxy.target = t
+	set.way().target = t
 }
 
 // constantTarget reads a target without variables.
 func (l *level) constantTarget(n *topology.Node, t *target, text string) bool {
 	authority, ok := "", false
-	if t.scheme, authority, t.part, ok = cutURL(text); !ok {
-		l.problem(n, quote(text), proxyPassAllowed)
+	if t.scheme, authority, t.part, ok = t.cut(text); !ok {
+		l.problem(n, quote(text), t.allowed())
 		return false
 	}
 	if strings.HasPrefix(authority, "unix:") {
-		l.problem(n, "unix sockets are not reached", proxyPassAllowed)
+		l.problem(n, "unix sockets are not reached", t.allowed())
 		return false
 	}
 	host, port, ok := cutAuthority(authority)
 	if !ok {
-		l.problem(n, "host "+quote(authority), proxyPassAllowed)
+		l.problem(n, "host "+quote(authority), t.allowed())
 		return false
 	}
 	if t.part != "" && !l.takesPart() {
@@ -84,17 +76,18 @@ func (l *level) constantTarget(n *topology.Node, t *target, text string) bool {
 	t.name = len(l.locationName())
 	if l.declared(host) {
 		if port != "" {
-			l.problem(n, "upstream "+quote(host)+" is declared and can't have a port", t.scheme+"://"+host)
+			l.problem(n, "upstream "+quote(host)+" is declared and can't have a port", text[:strings.LastIndexByte(text, ':')])
 			return false
 		}
 		t.upstream = host
 		return true
 	}
+	t.upstream = host + ":" + t.port // an upstream of its own
 	l.addHost(t.upstream, n)
 	return true
 }
 
-// set fills in what host and port say. Without an upstream of that name the upstream is host:port.
+// set fills in what host and port say.
 func (t *target) set(host, port string) {
 	t.host, t.port = host, port
 	usual := "80"
@@ -106,7 +99,6 @@ func (t *target) set(host, port string) {
 	} else {
 		t.host = host + ":" + port
 	}
-	t.upstream = host + ":" + t.port
 }
 
 // takesPart: where there is a fixed text that the part can stand for.
@@ -140,7 +132,7 @@ func (c *compiler) addHost(host string, n *topology.Node) {
 // settleProxy completes what a level says of proxying, when all of its own directives were read. Levels inside begin with
 // the result.
 func (l *level) settleProxy() {
-	p := &l.settings().proxy
+	p := l.settings().way()
 	t := p.target
 	if t == nil {
 		return
@@ -149,71 +141,10 @@ func (l *level) settleProxy() {
 	p.wire.HeadMax = int(max(p.bufferSize, 4<<10)) // in nginx one buffer holds a whole head
 	p.settleHidden()
 	p.plan = l.planOutgoing(t.node, p)
-	if t.text != nil {
-		p.tls = &tlsConfigs{options: &l.options, ssl: p.ssl, byName: map[string]*tls.Config{}}
-		return
+	if t.text == nil && !t.grpc {
+		t.redirectFrom, t.redirectTo = standardRedirect(t, l.locationName())
 	}
-	t.redirectFrom, t.redirectTo = standardRedirect(t, l.locationName())
-	if t.scheme != "https" {
-		return
-	}
-	c, err := l.tls.config(&l.options, p.ssl.named(t.host))
-	if err != nil {
-		l.problem(t.node, err.Error(), "")
-		return
-	}
-	p.wire.TLS, p.wire.ServerName = c, c.ServerName
-}
-
-// named gives the name that a target has when no other is said.
-func (s sslSettings) named(host string) sslSettings {
-	if s.name == "" {
-		s.name = host
-		if h, _, ok := cutAuthority(host); ok {
-			s.name = h
-		}
-	}
-	return s
-}
-
-// sharedTLS are the TLS configurations of one compilation.
-type sharedTLS map[sslSettings]*tls.Config
-
-func (s *sharedTLS) config(o *Options, ssl sslSettings) (*tls.Config, error) {
-	if c := (*s)[ssl]; c != nil {
-		return c, nil
-	}
-	c, err := o.tlsFor(ssl)
-	if err != nil {
-		return nil, err
-	}
-	if *s == nil {
-		*s = sharedTLS{}
-	}
-	(*s)[ssl] = c
-	return c, nil
-}
-
-// config is the configuration for a target that variables gave.
-func (t *tlsConfigs) config(host string) (*tls.Config, error) {
-	ssl := t.ssl.named(host)
-	if !ssl.serverName && !ssl.verify {
-		ssl.name = ""
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c := t.byName[ssl.name]; c != nil {
-		return c, nil
-	}
-	c, err := t.options.tlsFor(ssl)
-	if err != nil {
-		return nil, err
-	}
-	if len(t.byName) >= mostTLSNames {
-		clear(t.byName)
-	}
-	t.byName[ssl.name] = c
-	return c, nil
+	l.settleSSL(p)
 }
 
 // cutURL takes a target apart; part begins with a slash or is empty.

@@ -16,7 +16,8 @@ type destination struct {
 	host   string // $proxy_host
 	port   string // $proxy_port
 	path   []byte
-	walk   bool // along the request's walk
+	walk   bool            // along the request's walk
+	texts  *balancingTexts // of up; nil: it needs to know nothing
 }
 
 // proxy is the handler of proxy_pass.
@@ -34,11 +35,8 @@ func (r *request) proxy(ctx context.Context) outcome {
 	if o := r.takeBody(&u.out); o.what != onward {
 		return o
 	}
-	p := &r.conf.proxy
-	wire, ok := r.wire(&u.to)
-	if !ok {
-		return fail(500)
-	}
+	p := r.conf.way()
+	wire := r.wire(&u.to)
 	if r.trace != nil {
 		r.step("proxy", u.to.up.Name, p.target.node)
 	}
@@ -46,44 +44,43 @@ func (r *request) proxy(ctx context.Context) outcome {
 		ctx = context.WithoutCancel(ctx)
 	}
 	u.begin(r)
-	u.exchange = forward.Exchange{
-		Name: u.to.up.Name, Request: &u.out, Client: &r.sent, Group: u.to.up.Group, Policy: &p.policy,
-		Opener: r.env.Opener(wire), Clock: u.clock, Renew: u.renew, Hooks: (*proxyHooks)(r), Trail: &u.trail,
-	}
+	x := &u.exchange
+	x.Clear()
+	x.Name, x.Request, x.Client, x.Group, x.Policy = u.to.up.Name, &u.out, &r.sent, u.to.up.Group, &p.policy
+	x.Opener, x.Clock, x.Renew, x.Hooks, x.Trail, x.At = r.env.Opener(wire), u.clock, u.renew, (*proxyHooks)(r), &u.trail, r.at
+	x.Span, x.Failures = r.span, (*proxyHooks)(r)
 	if u.to.walk {
-		u.exchange.Walk, u.exchange.EachStop = (*siteWalk)(r), true
+		x.Walk, x.EachStop = (*siteWalk)(r), true
 		r.inError = true // no error_page acts on what a walk comes to
 	}
 	r.sent.begin(r)
-	return r.proxied(u.exchange.Run(ctx))
+	r.at = 0 // from here on the exchange knows
+	out := x.Run(ctx)
+	r.at, x.At = x.At, 0
+	return r.proxied(&out)
 }
 
-// wire is how the upstream is spoken to; false: TLS can't be set up for it.
-func (r *request) wire(d *destination) (Wire, bool) {
-	p := &r.conf.proxy
-	wire := p.wire
-	if p.target.text == nil {
-		return wire, true
+// wire is how the upstream is spoken to.
+func (r *request) wire(d *destination) *Wire {
+	p := r.conf.way()
+	switch {
+	case p.tls == nil:
+		return &p.wire
+	case d.scheme != "https":
+		return p.tls.plain
 	}
-	if wire.Scheme = d.scheme; wire.Scheme == "https" {
-		c, err := p.tls.config(d.host)
-		if err != nil {
-			return wire, false
-		}
-		wire.TLS, wire.ServerName = c, c.ServerName
-	}
-	return wire, true
+	return p.tls.wire(r, d.host)
 }
 
 // proxied is what an exchange came to.
-func (r *request) proxied(out forward.Outcome) outcome {
+func (r *request) proxied(out *forward.Outcome) outcome {
 	u := &r.up
-	u.outcome = out
-	if r.movesOn(&out) {
+	u.outcome = *out
+	if r.movesOn(out) {
 		return outcome{what: moved}
 	}
 	if u.to.walk {
-		if o, instead := r.ended(&out); instead {
+		if o, instead := r.walkEnded(out); instead {
 			return o
 		}
 	}
@@ -100,12 +97,15 @@ func (r *request) proxied(out forward.Outcome) outcome {
 	}
 	r.stick()
 	r.sent.proxied = false // an answer that was begun and can't be
+	if r.why = out.Cause; out.Intercepted {
+		r.why = whyIntercepted
+	}
 	return fail(out.Status)
 }
 
 // locate finds the upstream and the path of the request.
 func (r *request) locate(d *destination) outcome {
-	t := r.conf.proxy.target
+	t := r.conf.way().target
 	if t.text != nil {
 		return r.locateByText(d, t)
 	}
@@ -124,7 +124,8 @@ func (r *request) locate(d *destination) outcome {
 // locateByText does the same for a target with variables: a URI part of such a text is the whole path. On the way of a
 // walk the upstream is that of the stop at hand, whatever the text says by now.
 func (r *request) locateByText(d *destination, t *target) outcome {
-	scheme, authority, part, ok := cutURL(t.text.Value(r))
+	r.waited() // for the host's addresses, if it has to be looked up
+	scheme, authority, part, ok := t.cut(t.text.Value(r))
 	if !ok {
 		if r.walk.lost() {
 			return fail(502)
@@ -153,15 +154,15 @@ func (r *request) locateByText(d *destination, t *target) outcome {
 	}
 	if port == "" && (walk || r.walk.leads(host)) {
 		d.up, d.walk = r.walk.walk.At().Link.(*Upstream), true
-		return outcome{what: onward}
+		return r.reached(d)
 	}
 	if port == "" {
 		if up := r.env.Upstream(lowerText(host)); up != nil {
 			d.up = up
-			return outcome{what: onward}
+			return r.reached(d)
 		}
 	}
-	return r.reach(d, at.upstream)
+	return r.reach(d, host+":"+at.port)
 }
 
 // reach finds the upstream. A host that no upstream and no constant target names would have to be looked up while the
@@ -171,7 +172,19 @@ func (r *request) reach(d *destination, name string) outcome {
 		return fail(500)
 	}
 	if d.up = r.env.Upstream(name); d.up == nil {
+		r.why = whyNoUpstream
+		(*proxyHooks)(r).Failed(name, nil, whyNoUpstream, errNoUpstream)
 		return fail(502)
+	}
+	return r.reached(d)
+}
+
+var errNoUpstream = errors.New("neither an upstream nor a host whose address is known")
+
+// reached finds what the upstream needs to know of the request.
+func (r *request) reached(d *destination) outcome {
+	if len(r.site.balancing) > 0 {
+		d.texts = r.site.balancing[d.up.Name]
 	}
 	return outcome{what: onward}
 }
@@ -185,7 +198,8 @@ func (r *request) takeBody(out *forward.Request) outcome {
 		return fail(502)
 	}
 	r.up.read = true
-	p := &r.conf.proxy
+	r.waited()
+	p := r.conf.way()
 	h, ok := out.Body.(forward.Holder)
 	if !ok || !p.holdBody && (out.Length >= 0 || !p.wire.HTTP10) {
 		r.limitBody()
@@ -194,15 +208,21 @@ func (r *request) takeBody(out *forward.Request) outcome {
 		}
 		return outcome{what: onward}
 	}
+	length, err := h.Hold(r.conf.core.maxBody)
+	if err != nil {
+		return bodyFault(err)
+	}
+	out.Length = length
+	return outcome{what: onward}
+}
+
+// bodyFault answers for a body that can't be had.
+func bodyFault(err error) outcome {
 	var (
 		slow net.Error
 		disk *fs.PathError
 	)
-	length, err := h.Hold(r.conf.core.maxBody)
 	switch {
-	case err == nil:
-		out.Length = length
-		return outcome{what: onward}
 	case errors.Is(err, forward.ErrTooLarge):
 		return fail(413)
 	case errors.As(err, &slow) && slow.Timeout():

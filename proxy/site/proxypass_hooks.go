@@ -1,32 +1,40 @@
 package site
 
 import (
+	"time"
+
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/proxy/balance"
 	"github.com/upstrand/upstrand/proxy/forward"
 )
 
-// upstreamState is what a request knows of the upstreams it went to.
+// upstreamState is what a request knows of the upstreams it went to, and the memory that it goes there with.
 type upstreamState struct {
+	upstreamTold
 	to       destination
 	out      forward.Request
 	fields   []forward.Field // of out
 	exchange forward.Exchange
 	trail    forward.Trail // of all rounds, with dividers
 	ask      balance.Ask
+	session  []byte
 	done     []forward.Releaser // of former rounds: variables may still show their fields
 	clock    balance.Clock      // the request's, made once for its memory
 	renew    func() (*balance.Group, forward.Walk, bool)
-	outcome  forward.Outcome
-	read     bool // the client's body was sent somewhere before
-	moves    int  // from the sites before to this one
-	leaves   bool // the site of now goes on
+	passed   []forward.Field // those of answer that go on
+}
+
+// upstreamTold is the part of it that begins anew with each request.
+type upstreamTold struct {
+	outcome forward.Outcome
+	read    bool // the client's body was sent somewhere before
+	moves   int  // from the sites before to this one
+	leaves  bool // the site of now goes on
 
 	answered int             // status of the backend's answer, 0 without one
 	answer   []forward.Field // its fields
 	trailer  []forward.Field
-	passed   []forward.Field // those of answer that go on
-	accel    string          // X-Accel-Redirect
+	accel    string // X-Accel-Redirect
 }
 
 // begin readies the state for one more exchange.
@@ -44,14 +52,16 @@ func (u *upstreamState) begin(r *request) {
 
 func (u *upstreamState) reset() {
 	u.exchange.Release()
+	u.exchange.Clear() // who panicked left it in the middle
 	for _, r := range u.done {
 		r.Release()
 	}
 	clear(u.done)
-	*u = upstreamState{
-		clock: u.clock, renew: u.renew, done: u.done[:0], fields: u.fields[:0], trail: u.trail[:0], passed: u.passed[:0], to: destination{path: u.to.path[:0]},
-		ask: balance.Ask{Key: u.ask.Key[:0], Session: u.ask.Session[:0]},
-	}
+	clear(u.trail) // of peers that may have left
+	u.done, u.trail, u.passed, u.fields = u.done[:0], u.trail[:0], emptied(u.passed), emptied(u.fields)
+	u.to = destination{path: u.to.path[:0]}
+	u.out.Body = nil
+	u.upstreamTold = upstreamTold{}
 }
 
 // renewed is the request's upstream as it is now, when all peers that the request knew may have been replaced. A walk takes
@@ -66,6 +76,7 @@ func (r *request) renewed() (*balance.Group, forward.Walk, bool) {
 		return nil, nil, false
 	}
 	r.up.to.up = now
+	r.reached(&r.up.to)
 	return now.Group, nil, true
 }
 
@@ -75,7 +86,7 @@ type proxyHooks request
 // Ask says what the upstream's method and sticky want to know.
 func (h *proxyHooks) Ask(*balance.Group) *balance.Ask {
 	r := (*request)(h)
-	texts := r.site.balancing[r.up.to.up.Name]
+	texts := r.up.to.texts
 	a := &r.up.ask
 	a.Client, a.Key, a.Session = r.remote, a.Key[:0], a.Session[:0]
 	if texts == nil {
@@ -95,11 +106,12 @@ func (h *proxyHooks) Ask(*balance.Group) *balance.Ask {
 // Session is what `sticky learn` is to remember.
 func (h *proxyHooks) Session(*balance.Group) []byte {
 	r := (*request)(h)
-	texts := r.site.balancing[r.up.to.up.Name]
+	texts := r.up.to.texts
 	if texts == nil || len(texts.create) == 0 {
 		return nil
 	}
-	return firstOf(nil, r, texts.create)
+	r.up.session = firstOf(r.up.session[:0], r, texts.create)
+	return r.up.session
 }
 
 // firstOf appends the first text that is not empty.
@@ -115,7 +127,7 @@ func firstOf(dst []byte, r *request, texts []*template) []byte {
 // Head decides whether a backend's answer goes to the client, and with which fields.
 func (h *proxyHooks) Head(_ *balance.Group, status int, fields []forward.Field) ([]forward.Field, bool) {
 	r := (*request)(h)
-	u, p := &r.up, &r.conf.proxy
+	u, p := &r.up, r.conf.way()
 	u.answered, u.answer = status, fields
 	if status == forward.Headless {
 		return nil, true
@@ -138,7 +150,7 @@ func (h *proxyHooks) Head(_ *balance.Group, status int, fields []forward.Field) 
 	if name := fieldList(fields).get("X-Accel-Charset"); name != nil && p.ignore&ignoreCharset == 0 {
 		r.sent.charset = string(name)
 	}
-	u.passed = r.passOn(u.passed[:0], fields, status == 101)
+	u.passed = r.passOn(u.passed[:0], fields)
 	r.sent.proxied = true
 	return u.passed, true
 }
@@ -155,10 +167,11 @@ func (r *request) intercepts(status int) bool {
 }
 
 // passOn appends the fields of an answer that go on, rewritten where the configuration says so.
-func (r *request) passOn(out, fields []forward.Field, upgrade bool) []forward.Field {
-	p := &r.conf.proxy
+func (r *request) passOn(out, fields []forward.Field) []forward.Field {
+	p := r.conf.way()
+	named := forward.NamedBy(fields)
 	for _, f := range fields {
-		if p.hidden.has(f.Name) && (!p.trailers || !sameName(f.Name, "Trailer")) || upgrade && sameName(f.Name, "Upgrade") {
+		if p.hidden.has(f.Name) && (!p.trailers || !sameName(f.Name, "Trailer")) || named.Has(f.Name) || sameName(f.Name, "Upgrade") || sameName(f.Name, "Proxy-Connection") {
 			continue
 		}
 		switch {
@@ -193,7 +206,7 @@ func (r *request) keep(fields []forward.Field, names ...string) {
 // Trailer gives what follows a body.
 func (h *proxyHooks) Trailer(fields []forward.Field) []forward.Field {
 	h.up.trailer = fields
-	if !h.conf.proxy.trailers {
+	if !h.conf.way().trailers {
 		return nil
 	}
 	return fields
@@ -201,13 +214,15 @@ func (h *proxyHooks) Trailer(fields []forward.Field) []forward.Field {
 
 // balancingTexts are the texts of an upstream that are computed for each request.
 type balancingTexts struct {
-	key    *template // of hash
-	cookie string    // name of sticky's cookie
-	lookup []*template
-	create []*template
-	sticky *topology.Sticky
-	domain *template
-	same   *template
+	key     *template // of hash
+	cookie  string    // name of sticky's cookie
+	lookup  []*template
+	create  []*template
+	sticky  *topology.Sticky
+	age     time.Duration // of sticky's cookie
+	expires bool          // it says its age
+	domain  *template
+	same    *template
 }
 
 // balancingOf compiles the texts of all upstreams.
@@ -221,6 +236,9 @@ func (c *compiler) balancingOf(groups []*topology.Group) map[string]*balancingTe
 		}
 		if s := g.Sticky; s != nil {
 			t.sticky, t.cookie = s, s.Name
+			var err error
+			t.age, err = topology.ParseSeconds(s.Expires)
+			t.expires = err == nil && s.Expires != "" && s.Expires != "max"
 			t.domain, t.same = c.template(n, s.Domain), c.template(n, s.SameSite)
 			for _, v := range append(append([]string(nil), s.Variables...), s.Lookup...) {
 				t.lookup = append(t.lookup, c.template(n, v))

@@ -13,7 +13,7 @@ type proxySettings struct {
 	wire   Wire    // complete when everything is compiled
 	policy forward.Policy
 	ssl    sslSettings
-	tls    *tlsConfigs // for a target with variables
+	tls    *peerTLS // for https whose name, or which at all, the request says; nil: wire is all
 
 	method      *template // nil: the client's
 	setHeaders  []outHeader
@@ -125,11 +125,11 @@ func setProxyVersion(l *level, n *topology.Node) {
 	if !l.once(n) || !l.args(n, 1, 1) {
 		return
 	}
-	switch n.Args[0] {
-	case "1.0", "1.1":
-		l.settings().proxy.wire.HTTP10 = n.Args[0] == "1.0"
+	switch wire := &l.settings().proxy.wire; n.Args[0] {
+	case "1.0", "1.1", "2":
+		wire.HTTP10, wire.HTTP2 = n.Args[0] == "1.0", n.Args[0] == "2"
 	default:
-		l.problem(n, quote(n.Args[0]), "1.0, 1.1")
+		l.problem(n, quote(n.Args[0]), "1.0, 1.1, 2")
 	}
 }
 
@@ -213,16 +213,16 @@ func (p *proxySettings) settleHidden() {
 			hiddenByLine = hiddenByLine || sameName(bytesOf(h), name)
 		}
 		if !hiddenByLine {
-			delete(p.hidden, lowerName(name))
+			p.hidden.remove(name)
 		}
 	}
-	for name := range neverPassed {
-		p.hidden[name] = struct{}{}
+	for _, name := range neverPassed {
+		p.hidden.add(name)
 	}
 }
 
 // neverPassed are the fields of an answer that speak of one connection, or are written anew.
-var neverPassed = newNameSet("Connection", "Keep-Alive", "Transfer-Encoding", "Trailer")
+var neverPassed = []string{"Connection", "Keep-Alive", "Transfer-Encoding", "Trailer"}
 
 func joined(words []string) string {
 	out := ""

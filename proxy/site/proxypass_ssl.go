@@ -2,48 +2,46 @@ package site
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/certs"
 )
 
-// sslSettings is how peers are spoken to over TLS. It is comparable: equal ones share their configuration, and so their
-// connections.
+// sslSettings is how peers are spoken to over TLS.
 type sslSettings struct {
-	name       string // proxy_ssl_name; empty: $proxy_host
-	serverName bool   // proxy_ssl_server_name: say the name in the handshake
-	verify     bool
-	depth      int    // certificates between the peer's and a trusted one
-	trusted    string // file
-	cert, key  string // files
-	least      uint16 // TLS version
-	most       uint16
+	peer       certs.Peer // files as they are named
+	name       *template  // proxy_ssl_name; nil: $proxy_host
+	serverName bool       // proxy_ssl_server_name: say the name in the handshake
 }
 
-func defaultSSL() sslSettings { return sslSettings{least: tls.VersionTLS12, depth: 1} }
+func defaultSSL() sslSettings { return sslSettings{peer: certs.Peer{Min: tls.VersionTLS12, Depth: 1}} }
 
 var sslSetters = map[string]setter{
 	"proxy_ssl_server_name":         onOff(func(s *settings) *bool { return &s.proxy.ssl.serverName }),
-	"proxy_ssl_verify":              onOff(func(s *settings) *bool { return &s.proxy.ssl.verify }),
-	"proxy_ssl_session_reuse":       unseen("on", "off"),
+	"proxy_ssl_verify":              onOff(func(s *settings) *bool { return &s.proxy.ssl.peer.Verify }),
 	"proxy_ssl_name":                setSSLName,
-	"proxy_ssl_trusted_certificate": fileName(func(s *settings) *string { return &s.proxy.ssl.trusted }),
-	"proxy_ssl_certificate":         fileName(func(s *settings) *string { return &s.proxy.ssl.cert }),
-	"proxy_ssl_certificate_key":     fileName(func(s *settings) *string { return &s.proxy.ssl.key }),
+	"proxy_ssl_trusted_certificate": fileName(func(s *settings) *string { return &s.proxy.ssl.peer.Trusted }),
+	"proxy_ssl_certificate":         fileName(func(s *settings) *string { return &s.proxy.ssl.peer.Own.Cert }),
+	"proxy_ssl_certificate_key":     fileName(func(s *settings) *string { return &s.proxy.ssl.peer.Own.Key }),
 	"proxy_ssl_protocols":           setSSLProtocols,
 	"proxy_ssl_verify_depth":        setSSLDepth,
 	"proxy_ssl_ciphers":             setSSLCiphers,
+	"proxy_ssl_session_reuse": func(l *level, n *topology.Node) {
+		on := true
+		if l.once(n) {
+			l.flag(n, &on)
+			l.settings().proxy.ssl.peer.Fresh = !on
+		}
+	},
 }
 
+// fileName is a setter for a file that is the same for all requests.
 func fileName(of func(*settings) *string) setter {
 	return func(l *level, n *topology.Node) {
-		if l.once(n) && l.args(n, 1, 1) {
-			if *of(l.settings()) = n.Args[0]; strings.Contains(n.Args[0], "$") {
-				l.problem(n, "variables are not read here", "the name of a file")
-			}
+		if l.once(n) && l.args(n, 1, 1) && l.plainFile(n) {
+			*of(l.settings()) = n.Args[0]
 		}
 	}
 }
@@ -52,19 +50,15 @@ func setSSLName(l *level, n *topology.Node) {
 	if !l.once(n) || !l.args(n, 1, 1) {
 		return
 	}
-	switch name := n.Args[0]; {
-	case name == "$proxy_host":
-		l.settings().proxy.ssl.name = ""
-	case strings.Contains(name, "$"):
-		l.problem(n, "a name that differs from request to request is not built", "a name, or $proxy_host")
-	default:
-		l.settings().proxy.ssl.name = name
+	l.settings().proxy.ssl.name = nil
+	if n.Args[0] != "$proxy_host" {
+		l.settings().proxy.ssl.name = l.template(n, n.Args[0])
 	}
 }
 
 func setSSLDepth(l *level, n *topology.Node) {
 	if v, ok := l.number(n, 0); ok {
-		l.settings().proxy.ssl.depth = v
+		l.settings().proxy.ssl.peer.Depth = v
 	}
 }
 
@@ -74,101 +68,122 @@ func setSSLProtocols(l *level, n *topology.Node) {
 	if !l.once(n) || !l.args(n, 1, -1) {
 		return
 	}
-	s := &l.settings().proxy.ssl
-	s.least, s.most = 0, 0
+	s := &l.settings().proxy.ssl.peer
+	s.Min, s.Max = 0, 0
 	for _, word := range n.Args {
 		v, ok := tlsVersions[word]
 		if !ok {
 			l.problem(n, quote(word), "TLSv1, TLSv1.1, TLSv1.2, TLSv1.3")
 			return
 		}
-		if s.least == 0 || v < s.least {
-			s.least = v
+		if s.Min == 0 || v < s.Min {
+			s.Min = v
 		}
-		s.most = max(s.most, v)
+		s.Max = max(s.Max, v)
 	}
 }
 
-// setSSLCiphers accepts the default alone: Go chooses ciphers itself, and none of its choice is weak.
 func setSSLCiphers(l *level, n *topology.Node) {
-	if l.once(n) && l.args(n, 1, 1) && n.Args[0] != "DEFAULT" && !strings.HasPrefix(n.Args[0], "HIGH") {
-		l.problem(n, "ciphers are not chosen by hand", "DEFAULT, HIGH…, or leave the line out")
+	if !l.once(n) || !l.args(n, 1, 1) {
+		return
+	}
+	if suites, ok := l.suites(n); ok {
+		l.settings().proxy.ssl.peer.Suites = suites
 	}
 }
 
-// tlsFor is the TLS configuration for a target of that name. It reads the files that are named.
-func (o *Options) tlsFor(s sslSettings) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: s.least, MaxVersion: s.most, InsecureSkipVerify: true} //nolint:gosec // proxy_ssl_verify is off by default, as in nginx
-	if s.serverName {
-		c.ServerName = s.name
+// settleSSL loads what is needed for a target of https, or one that may be.
+func (l *level) settleSSL(p *proxySettings) {
+	if p.tls = nil; p.target.text == nil && p.target.scheme != "https" {
+		return
 	}
-	read := o.ReadFile
-	if read == nil {
-		read = readRegular
+	way, _, _ := strings.Cut(p.target.node.Name, "_")
+	peer := p.ssl.peer
+	switch {
+	case peer.Verify && peer.Trusted == "":
+		l.problem(p.target.node, way+"_ssl_verify on needs "+way+"_ssl_trusted_certificate", "")
+		return
+	case peer.Own.Cert != "" && peer.Own.Key == "":
+		l.problem(p.target.node, "no "+way+"_ssl_certificate_key is said for certificate "+quote(peer.Own.Cert), "")
+		return
 	}
-	if s.verify {
-		pool, err := roots(read, o.file(s.trusted), s.trusted != "")
-		if err != nil {
-			return nil, err
+	for _, file := range []*string{&peer.Own.Cert, &peer.Own.Key, &peer.Trusted} {
+		if *file != "" {
+			*file = l.options.file(*file)
 		}
-		c.VerifyConnection = verifier(pool, s.name, s.depth)
 	}
-	if s.cert != "" {
-		cert, err := read(o.file(s.cert))
-		if err != nil {
-			return nil, fmt.Errorf("proxy_ssl_certificate: %w", err)
-		}
-		key, err := read(o.file(s.key))
-		if err != nil {
-			return nil, fmt.Errorf("proxy_ssl_certificate_key: %w", err)
-		}
-		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("proxy_ssl_certificate: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+	if peer.Own.Cert == "" {
+		peer.Own.Key = ""
 	}
-	return c, nil
-}
-
-func roots(read func(string) ([]byte, error), file string, named bool) (*x509.CertPool, error) {
-	if !named {
-		return nil, errors.New("proxy_ssl_verify on needs proxy_ssl_trusted_certificate")
+	if l.options.Offline {
+		peer = certs.Peer{}
 	}
-	pem, err := read(file)
+	client, err := l.options.Certs.Client(peer, l.options.KeepCerts)
 	if err != nil {
-		return nil, fmt.Errorf("proxy_ssl_trusted_certificate: %w", err)
+		l.problem(p.target.node, "TLS to peers: "+err.Error(), "")
+		return
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("proxy_ssl_trusted_certificate: no certificate in %s", file)
+	l.site.held = append(l.site.held, client)
+	all := &peerTLS{client: client, name: p.ssl.name, says: p.ssl.serverName, verifies: peer.Verify, plain: withScheme(p.wire, "http"), secure: withScheme(p.wire, "https")}
+	constant := p.ssl.name == nil
+	if !constant {
+		_, constant = p.ssl.name.Constant()
 	}
-	return pool, nil
+	if p.target.text == nil && constant {
+		p.wire = *all.wire(nil, p.target.host)
+		return
+	}
+	p.tls = all
 }
 
-// verifier checks a peer's certificate against a name that was perhaps never said in the handshake.
-func verifier(pool *x509.CertPool, name string, depth int) func(tls.ConnectionState) error {
-	host := name
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
-		host = host[:i]
+func withScheme(w Wire, scheme string) *Wire {
+	w.Scheme = scheme
+	return &w
+}
+
+// peerTLS is how the peers of a location are spoken to where that depends on the request.
+type peerTLS struct {
+	client        *certs.Client
+	name          *template // nil: the target's
+	says          bool      // the name is said in the handshake
+	verifies      bool
+	plain, secure *Wire // without TLS, and with it but for names
+
+	mu     sync.Mutex
+	byName map[string]*Wire
+}
+
+// mostTLSNames are kept at once: a target may have any name that a client asks for.
+const mostTLSNames = 1024
+
+// wire is how a target of that host is spoken to by https.
+func (t *peerTLS) wire(r *request, host string) *Wire {
+	name := ""
+	switch {
+	case !t.says && !t.verifies: // it makes no difference
+	case t.name != nil:
+		name = t.name.Value(r)
+	default:
+		name = host
 	}
-	return func(cs tls.ConnectionState) error {
-		if len(cs.PeerCertificates) == 0 {
-			return errors.New("the peer has no certificate")
-		}
-		between := x509.NewCertPool()
-		for _, c := range cs.PeerCertificates[1:] {
-			between.AddCert(c)
-		}
-		chains, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: between, DNSName: host})
-		if err != nil {
-			return err
-		}
-		for _, c := range chains {
-			if len(c)-2 <= depth {
-				return nil
-			}
-		}
-		return fmt.Errorf("the peer's chain of certificates is longer than proxy_ssl_verify_depth %d allows", depth)
+	if h, _, ok := cutAuthority(name); ok {
+		name = h
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.byName[name]; w != nil {
+		return w
+	}
+	if t.byName == nil || len(t.byName) >= mostTLSNames {
+		t.byName = map[string]*Wire{}
+	}
+	name = strings.Clone(name) // it may be text of the request
+	said := ""
+	if t.says {
+		said = strings.Trim(name, "[]")
+	}
+	w := *t.secure
+	w.TLS, w.ServerName = t.client.Config(name, said), said
+	t.byName[name] = &w
+	return &w
 }

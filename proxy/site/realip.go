@@ -60,10 +60,6 @@ func setRealIPHeader(l *level, n *topology.Node) {
 	if !l.once(n) || !l.args(n, 1, 1) {
 		return
 	}
-	if n.Args[0] == "proxy_protocol" {
-		l.problem(n, "the PROXY protocol is not spoken to clients", "X-Real-IP, X-Forwarded-For, or another field")
-		return
-	}
 	l.settings().access.realIP.header = n.Args[0]
 }
 
@@ -75,6 +71,13 @@ func (r *request) realIP() {
 	}
 	s := &r.conf.access.realIP
 	if len(s.from) == 0 || r.real || !s.trusts(r.in.Remote) {
+		return
+	}
+	if s.header == "proxy_protocol" {
+		if p := r.in.Proxy; p != nil && p.Source.IsValid() {
+			r.real = true
+			r.remote, r.remotePort = p.Source.Addr(), p.Source.Port()
+		}
 		return
 	}
 	value := r.realIPText(s)
@@ -119,8 +122,12 @@ func (s *realIPSettings) client(from netip.Addr, list string) (a netip.Addr, por
 	return a, port, ok
 }
 
-// parseClient reads an address, which may have a port.
+// parseClient reads an address, which may have a port. A zone it may not have: that is any text, and no network would
+// contain the address.
 func parseClient(text string) (netip.Addr, uint16, bool) {
+	if strings.Contains(text, "%") {
+		return netip.Addr{}, 0, false
+	}
 	if a, err := netip.ParseAddr(text); err == nil {
 		return a.Unmap(), 0, true
 	}

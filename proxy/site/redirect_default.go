@@ -69,7 +69,7 @@ func standardRedirect(t *target, location string) (from, to string) {
 
 // relocated rewrites an address that a backend gave. It begins at from in the value; false: no line applies.
 func (r *request) relocated(value []byte, from int) ([]byte, bool) {
-	p := &r.conf.proxy
+	p := r.conf.way()
 	text := textOf(value[from:])
 	for i := range p.redirects {
 		if out, ok := p.redirects[i].apply(r, value[:from], text); ok {
@@ -88,7 +88,7 @@ func (d *redirection) apply(r *request, before []byte, text string) ([]byte, boo
 		return singleLineBytes(d.to.Append(out, r)), true
 	}
 	from := ""
-	if t := r.conf.proxy.target; !d.standard {
+	if t := r.conf.way().target; !d.standard {
 		from = d.from.Value(r)
 	} else if from = t.redirectFrom; from == "" {
 		return nil, false
@@ -98,7 +98,7 @@ func (d *redirection) apply(r *request, before []byte, text string) ([]byte, boo
 		return nil, false
 	}
 	if d.standard {
-		out = append(out, r.conf.proxy.target.redirectTo...)
+		out = append(out, r.conf.way().target.redirectTo...)
 	} else {
 		out = d.to.Append(out, r)
 	}

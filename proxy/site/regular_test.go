@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/upstrand/upstrand/confgen/topology"
 )
 
 // TestOnlyRegularFilesAreRead: a pipe that nobody writes to, or a device without end, must not hold up a reload.
@@ -18,22 +20,24 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := filepath.Join(t.TempDir(), "large")
-	if err := os.WriteFile(large, make([]byte, maxRead+1), 0o600); err != nil {
+	if err := os.WriteFile(large, make([]byte, 8<<20+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{pipe, "/dev/zero", large} {
-		for key, ssl := range map[string]sslSettings{
-			"trusted": {verify: true, trusted: name}, "certificate": {cert: name, key: name},
+		for key, lines := range map[string]string{
+			"trusted":     "proxy_ssl_verify on; proxy_ssl_trusted_certificate " + name,
+			"certificate": "proxy_ssl_certificate " + name + "; proxy_ssl_certificate_key " + name,
+			"of clients":  "ssl_certificate " + name + "; ssl_certificate_key " + name,
 		} {
-			done := make(chan error, 1)
+			done := make(chan []topology.Fault, 1)
 			go func() {
-				_, err := (&Options{}).tlsFor(ssl)
-				done <- err
+				_, faults := compileWith(t, "server { listen 80 ssl; "+lines+"; location / { proxy_pass https://127.0.0.1; } }", Options{})
+				done <- faults
 			}()
 			select {
-			case err := <-done:
-				if err == nil || !strings.Contains(err.Error(), "is no regular file of at most 8388608 bytes") {
-					t.Errorf("%s %s: %v", key, name, err)
+			case faults := <-done:
+				if len(faults) == 0 || !strings.Contains(faults[0].Error()+faults[len(faults)-1].Error(), "is no regular file of at most 8388608 bytes") {
+					t.Errorf("%s %s: %v", key, name, faults)
 				}
 			case <-time.After(10 * time.Second):
 				t.Fatalf("%s %s: no end", key, name)

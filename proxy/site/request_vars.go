@@ -117,12 +117,21 @@ func cookieValue(line, name string) (string, bool) {
 	return "", false
 }
 
-// requestLine is the first line of the request.
-func requestLine(r *request) string {
-	b := make([]byte, 0, len(r.in.Method)+len(r.in.Target)+10)
+// appendRequestLine writes the first line of the request, as it came where that is known.
+func appendRequestLine(b []byte, r *request) []byte {
+	if r.in.Line != nil {
+		return append(b, r.in.Line...)
+	}
 	b = append(append(b, r.in.Method...), ' ')
 	b = append(append(b, r.in.Target...), ' ')
-	return string(append(b, r.proto()...))
+	return append(b, r.proto()...)
+}
+
+func requestLineLength(r *request) int {
+	if r.in.Line != nil {
+		return len(r.in.Line)
+	}
+	return len(r.in.Method) + len(r.in.Target) + len(r.proto()) + 2
 }
 
 func (r *request) proto() string {
@@ -132,9 +141,13 @@ func (r *request) proto() string {
 	return r.in.Proto
 }
 
-// requestLength is the length of the request with its head, which is counted as if every line had been written plainly.
+// requestLength is the length of the request with its head. A head that did not come as lines is counted as if each had been
+// written plainly.
 func requestLength(r *request) int64 {
-	n := int64(len(requestLine(r)) + 4)
+	if r.in.HeadSize > 0 {
+		return r.in.HeadSize + max(r.in.Length, 0)
+	}
+	n := int64(requestLineLength(r) + 4)
 	if len(r.in.Authority) > 0 {
 		n += int64(len("Host: ") + len(r.in.Authority) + 2)
 	}

@@ -47,12 +47,15 @@ func (r *request) returned(status int, text *template) outcome {
 	case r.Excess():
 		return fail(500)
 	case status == statusClose:
+		r.why = whyReturn
 		return outcome{what: cut}
 	case redirects(status):
 		return outcome{what: failed, status: status, to: body}
 	case status >= 400 && (text == nil || text.Text() == ""):
+		r.why = whyReturn
 		return fail(status)
 	}
+	r.why = whyReturn
 	return r.local(status, body)
 }
 

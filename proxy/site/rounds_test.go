@@ -15,7 +15,7 @@ type forgetting struct {
 	released int
 }
 
-func (f *forgetting) Opener(Wire) forward.Opener { return f }
+func (f *forgetting) Opener(*Wire) forward.Opener { return f }
 func (f *forgetting) Open(ctx context.Context, p *balance.Peer, fresh bool) forward.Backend {
 	return &mortal{actor: f.troupe.Open(ctx, p, fresh).(*actor), of: f}
 }

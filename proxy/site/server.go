@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/upstrand/upstrand/confgen/topology"
+	"github.com/upstrand/upstrand/proxy/certs"
 	"github.com/upstrand/upstrand/proxy/script"
 )
 
@@ -19,7 +20,9 @@ type server struct {
 	code    program // of the server's rewrite phase
 	inner   locations
 	named   map[string]*location
-	merge   bool // merge_slashes
+	merge   bool          // merge_slashes
+	tls     *certs.Server // of one that is on an address with TLS
+	broken  bool          // … and what it needs can't be used
 }
 
 // serverName is one name of a server: a regular expression, or a text that may be a wildcard.
@@ -50,7 +53,7 @@ func (c *compiler) serverBlock(l *level, n *topology.Node) {
 	c.block(in, n.Block)
 	c.checkFiles(s)
 	if len(s.listens) == 0 {
-		s.listens = []listening{{node: n, listen: Listen{Addr: anyPort(80)}}}
+		s.listens = []listening{{node: n, listen: Listen{Addr: anyPort(80), File: n.File, Line: n.Line}}}
 	}
 	if len(s.names) == 0 {
 		s.names = []serverName{{node: n}}

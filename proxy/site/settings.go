@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/proxy/script"
@@ -15,10 +16,14 @@ type settings struct {
 	handler handler // who makes the content; nil: nobody does
 	core    coreSettings
 	proxy   proxySettings
+	grpc    proxySettings // of grpc_…, which say the same of gRPC
+	byGRPC  bool          // the handler is grpc_pass's
 	answer  answerSettings
 	access  accessSettings
 	log     logSettings
 	client  clientSettings
+	limit   limitSettings
+	tls     tlsSettings
 
 	dynamics []*dynamic // in force: one for each variable
 }
@@ -29,10 +34,13 @@ type handler func(r *request, ctx context.Context) outcome
 func defaultSettings() *settings {
 	s := &settings{core: defaultCore()}
 	s.proxy.defaults()
+	s.grpc.grpcDefaults()
 	s.answer.defaults()
 	s.access.defaults()
 	s.log.defaults()
 	s.client.defaults()
+	s.limit.defaults()
+	s.tls.defaults()
 	return s
 }
 
@@ -41,6 +49,7 @@ func (s *settings) enterLocation() {
 	s.handler = nil
 	s.core.enterLocation()
 	s.proxy.enterLocation()
+	s.grpc.enterLocation()
 }
 
 // enterIf takes out what an if block doesn't inherit from its location.
@@ -99,6 +108,14 @@ func (l *level) once(n *topology.Node) bool {
 // problem notes that something can't be used, and what could.
 func (c *compiler) problem(n *topology.Node, reason, allowed string) {
 	c.faults = append(c.faults, n.Fault(reason, allowed))
+}
+
+// notice notes that something has no effect.
+func (c *compiler) notice(n *topology.Node, reason string) {
+	f := n.Fault(reason, "")
+	if !slices.Contains(c.site.notices, f) {
+		c.site.notices = append(c.site.notices, f)
+	}
 }
 
 // template compiles a text with variables. After a problem it is an empty one.

@@ -9,7 +9,9 @@ import (
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/proxy/accesslog"
 	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/certs"
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/limit"
 )
 
 // Site is the server blocks of one configuration. It is immutable and safe for concurrent use.
@@ -23,7 +25,13 @@ type Site struct {
 
 	balancing map[string]*balancingTexts // by upstream
 	files     *accesslog.Files
-	logs      []*accesslog.Log // held in files
+	logs      []*accesslog.Log       // held in files
+	held      []interface{ Close() } // certificates
+	notices   []topology.Fault
+
+	zones        *limit.Zones
+	requestZones []limit.ID // held in zones
+	connZones    []limit.ID
 }
 
 // Listen is one address that the configuration wants connections from.
@@ -32,6 +40,17 @@ type Listen struct {
 	Backlog   int            // 0: the system's
 	ReusePort bool
 	V6Only    bool // of an IPv6 address: take no IPv4 connections; nginx's default
+	// ProxyProtocol: connections begin with a header that says who the client is; one of the address's listens says so.
+	ProxyProtocol bool
+
+	Conns           int  // open at once; 0: no limit
+	ConnsPerAddress int  // of one client's address
+	TLS             bool // one of the address's listens says ssl
+	HTTP2           bool // one says http2, or the default server does: also plain connections may begin with it
+
+	// File and Line are where the first of the address's listens stands, or the server that has none.
+	File string
+	Line int
 }
 
 // Env is what a Site needs of the routing table that a request belongs to. Its methods are safe for concurrent use.
@@ -40,8 +59,9 @@ type Env interface {
 	Upstream(name string) *Upstream
 	// Upstrand is the upstrand of a name in lower case; nil: there is none.
 	Upstrand(name string) *Upstrand
-	// Opener reaches peers with these limits. It is asked for each request, so it has to be quick.
-	Opener(w Wire) forward.Opener
+	// Opener reaches peers with these limits. It is asked for each request, so it has to be quick: a wire is one pointer for
+	// all requests that speak so, and is not changed.
+	Opener(w *Wire) forward.Opener
 	// Now is the wall time in Unix nanoseconds; it doesn't step back.
 	Now() int64
 }
@@ -61,13 +81,14 @@ type Upstream struct {
 	Spec  *topology.Group // as declared; nil for one of Hosts
 }
 
-// Wire is how a location speaks to its peers. It is comparable: openers are kept by it.
+// Wire is how a location speaks to its peers.
 type Wire struct {
 	Connect time.Duration // to have a connection
 	Read    time.Duration // without a byte from the peer
 	Send    time.Duration // without the peer taking a byte
 	HeadMax int           // bytes of an answer's head
 
+	HTTP2    bool // requests are HTTP/2, in the clear without asking; then the other three say nothing
 	HTTP10   bool // requests are HTTP/1.0
 	Headless bool // what does not begin as an HTTP answer is one of HTTP/0.9
 	NoHost   bool // a request without an authority goes without a Host line
@@ -92,6 +113,14 @@ type Options struct {
 	Groups []*topology.Group
 	// Logs holds the access logs over the life of several sites; nil: the site has its own.
 	Logs *accesslog.Files
+	// Certs holds certificates over the life of several sites; nil: the site has its own.
+	Certs *certs.Store
+	// Offline: no client makes a handshake, so that no certificate is looked at: in a simulator.
+	Offline bool
+	// KeepCerts: certificates that Certs holds already stay as they are where their files can't be used any more.
+	KeepCerts bool
+	// Zones holds the zones of limit_req and limit_conn likewise.
+	Zones *limit.Zones
 	// Prefix is the folder that relative names of files begin in; empty: /etc/nginx.
 	Prefix string
 }
@@ -106,6 +135,9 @@ func (s *Site) Hosts() []string { return s.hosts }
 // HostAt is the directive that named one of Hosts first.
 func (s *Site) HostAt(host string) *topology.Node { return s.hostAt[host] }
 
+// Notices are what of the directives has no effect here.
+func (s *Site) Notices() []topology.Fault { return s.notices }
+
 // Handle serves one request and has given its answer when it returns, unless it says Again.
 func (s *Site) Handle(ctx context.Context, env Env, in *forward.Request, c forward.Client) Served {
 	return s.Continue(ctx, env, in, c, Served{})
@@ -113,13 +145,20 @@ func (s *Site) Handle(ctx context.Context, env Env, in *forward.Request, c forwa
 
 // Continue is Handle for a request that another site has left: before is what it said.
 func (s *Site) Continue(ctx context.Context, env Env, in *forward.Request, c forward.Client, before Served) Served {
-	r := takeRequest(s, env, in, c)
+	r := takeRequest(s, env, in, c, before.At)
 	defer r.release()
+	r.span = before.Span
 	r.continues(&before)
 	r.serve(ctx)
 	if r.up.leaves {
-		return r.left()
+		left := r.left()
+		left.Done, left.Span = before.Done, before.Span
+		return left
 	}
+	r.ended = env.Now()
 	r.log()
+	if before.Done != nil {
+		r.tell(before.Done)
+	}
 	return r.served()
 }

@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"strings"
 
 	"github.com/upstrand/upstrand/confgen/topology"
 )
@@ -23,7 +24,7 @@ func WithTrace(ctx context.Context, tell func(Step)) context.Context {
 
 // step tells a decision. It is called only with a trace.
 func (r *request) step(what, text string, n *topology.Node) {
-	s := Step{What: what, Text: text}
+	s := Step{What: what, Text: strings.Clone(text)} // it may be text of the request, whose memory is used again
 	if n != nil {
 		s.File, s.Line = n.File, n.Line
 	}

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 var proxyVariables = definitions{
 	"proxy_host":                     maybe(func(r *request) string { return r.up.to.host }),
 	"proxy_port":                     maybe(func(r *request) string { return r.up.to.port }),
-	"proxy_add_x_forwarded_for":      always(forwardedFor),
+	"proxy_add_x_forwarded_for":      appended(appendForwardedFor),
 	"upstream_addr":                  tried(appendAddr),
 	"upstream_status":                tried(appendStatus),
 	"upstream_connect_time":          tried(func(b []byte, t *forward.Try) []byte { return appendTime(b, t.Connect) }),
@@ -23,7 +24,7 @@ var proxyVariables = definitions{
 	"upstream_cache_status":          never(),
 	"upstream_cache_last_modified":   never(),
 	"upstream_cache_etag":            never(),
-	"upstream_queue_time":            never(),
+	"upstream_queue_time":            {Append: queueTime},
 	"proxy_internal_body_length":     {Refuse: "is nginx's own"},
 	"proxy_internal_chunked":         {Refuse: "is nginx's own"},
 	"proxy_internal_connection":      {Refuse: "is nginx's own"},
@@ -44,13 +45,12 @@ var proxyFamilies = families{
 
 // tried is a variable that lists something of each try: tries of one round are separated by ", ", rounds by " : ".
 func tried(add func([]byte, *forward.Try) []byte) definition {
-	return definition{Get: func(r *request) (string, bool) {
+	return definition{Append: func(b []byte, r *request) ([]byte, bool) {
 		trail := r.visible()
 		if len(trail) == 0 {
-			return "", false
+			return b, false
 		}
-		var room [64]byte
-		return string(appendTries(room[:0], trail, add)), true
+		return appendTries(b, trail, add), true
 	}}
 }
 
@@ -66,6 +66,15 @@ func appendTries(b []byte, trail forward.Trail, add func([]byte, *forward.Try) [
 		b = add(b, &trail[i])
 	}
 	return b
+}
+
+// queueTime is how long the attempts waited for a peer; absent when none has.
+func queueTime(b []byte, r *request) ([]byte, bool) {
+	trail := r.visible()
+	if !slices.ContainsFunc(trail, func(t forward.Try) bool { return t.Queue > 0 }) {
+		return b, false
+	}
+	return appendTries(b, trail, func(b []byte, t *forward.Try) []byte { return appendTime(b, t.Queue) }), true
 }
 
 // appendAddr writes the peer's address, or the name of an upstream that had nobody to give.
@@ -101,18 +110,17 @@ func lastServerName(r *request) (string, bool) {
 	return "", false
 }
 
-// forwardedFor is the client's X-Forwarded-For with its address behind it.
-func forwardedFor(r *request) string {
-	have, ok := fieldNamed(r.in.Fields, "x_forwarded_for", ", ")
-	if !ok {
-		return addrText(r.remote)
+// appendForwardedFor writes the client's X-Forwarded-For with its address behind it.
+func appendForwardedFor(b []byte, r *request) []byte {
+	if have, ok := fieldNamed(r.in.Fields, "x_forwarded_for", ", "); ok {
+		b = append(append(b, have...), ", "...)
 	}
-	return have + ", " + addrText(r.remote)
+	return appendAddress(b, r.remote)
 }
 
 var answerVariables = definitions{
-	"body_bytes_sent": always(func(r *request) string { return strconv.FormatInt(r.sent.bytes, 10) }),
-	"bytes_sent":      always(func(r *request) string { return strconv.FormatInt(r.sent.bytes+r.sent.head, 10) }),
+	"body_bytes_sent": number(func(r *request) int64 { return r.sent.bytes }),
+	"bytes_sent":      number(func(r *request) int64 { return r.sent.bytes + r.sent.head }),
 	"request_completion": maybe(func(r *request) string {
 		if r.sent.whole {
 			return "OK"
@@ -120,8 +128,8 @@ var answerVariables = definitions{
 		return ""
 	}),
 	"gzip_ratio":          never(),
-	"realip_remote_addr":  maybe(func(r *request) string { return addrText(r.in.Remote) }),
-	"realip_remote_port":  always(func(r *request) string { return portText(r.in.RemotePort) }),
+	"realip_remote_addr":  maybePlain(func(b []byte, r *request) []byte { return appendAddress(b, r.in.Remote) }),
+	"realip_remote_port":  plain(func(b []byte, r *request) []byte { return appendPort(b, r.in.RemotePort) }),
 	"connections_active":  always(func(r *request) string { return r.connections(func(c Connections) int64 { return c.Active }) }),
 	"connections_reading": always(func(r *request) string { return r.connections(func(c Connections) int64 { return c.Reading }) }),
 	"connections_writing": always(func(r *request) string { return r.connections(func(c Connections) int64 { return c.Writing }) }),
@@ -133,7 +141,7 @@ var answerFamilies = families{
 		return fieldNamed(r.sent.list, rest, ", ")
 	}),
 	"sent_trailer_": family(func(r *request, rest string) (string, bool) {
-		if !r.conf.proxy.trailers {
+		if !r.conf.way().trailers {
 			return "", false
 		}
 		return fieldNamed(r.up.trailer, rest, ", ")

@@ -114,8 +114,8 @@ func (w *troupe) addStrands(strands []*topology.Strand) {
 func (w *troupe) Upstream(name string) *Upstream { return w.groups[name] }
 func (w *troupe) Upstrand(name string) *Upstrand { return w.walks[name] }
 func (w *troupe) Now() int64                     { return w.now.UnixNano() }
-func (w *troupe) Opener(wire Wire) forward.Opener {
-	w.wires = append(w.wires, wire)
+func (w *troupe) Opener(wire *Wire) forward.Opener {
+	w.wires = append(w.wires, *wire)
 	return w
 }
 
@@ -406,7 +406,7 @@ func TestClientLimits(t *testing.T) {
 		large_client_header_buffers 2 16k; keepalive_time 9m; location / { proxy_pass http://u; } }
 		server { listen 127.0.0.1:8081; keepalive_timeout 0; return 204; }`)
 	got := w.site.Client(netip.MustParseAddrPort("127.0.0.1:8080"))
-	want := ClientLimits{Header: 5 * time.Second, Body: 7 * time.Second, Send: 6 * time.Second, Keepalive: 20 * time.Second, Age: 9 * time.Minute, Requests: 8, Line: 16 << 10, Lines: 32 << 10}
+	want := ClientLimits{Header: 5 * time.Second, Body: 7 * time.Second, Send: 6 * time.Second, Keepalive: 20 * time.Second, Age: 9 * time.Minute, Requests: 8, Line: 16 << 10, Lines: 32 << 10, Streams: 128}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -3,7 +3,6 @@ package site
 import (
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/upstrand/upstrand/proxy/script"
@@ -18,12 +17,12 @@ type (
 // knownVariables are those of requests, and of upstreams and answers.
 func knownVariables(o Options) script.Known[*request] {
 	known := script.Known[*request]{Names: definitions{}, Families: families{}, Missing: o.missing}
-	for _, names := range []definitions{requestVariables, clockVariables, refusedVariables, upstrandVariables, proxyVariables, answerVariables} {
+	for _, names := range []definitions{requestVariables, clockVariables, refusedVariables, upstrandVariables, proxyVariables, answerVariables, protocolVariables, limitVariables, topologyVariables, tlsVariables, refusedTLS} {
 		for name, d := range names {
 			known.Names[name] = d
 		}
 	}
-	for _, all := range []families{requestFamilies, proxyFamilies, answerFamilies} {
+	for _, all := range []families{requestFamilies, proxyFamilies, answerFamilies, protocolFamilies} {
 		for name, of := range all {
 			known.Families[name] = of
 		}
@@ -56,34 +55,33 @@ var requestVariables = definitions{
 	"query_string":        maybe(func(r *request) string { return r.args }),
 	"args":                {Get: func(r *request) (string, bool) { return r.args, r.args != "" }, Set: func(r *request, s string) { r.args, r.whole = s, false }},
 	"is_args":             maybe(isArgs),
-	"request":             always(requestLine),
+	"request":             appended(appendRequestLine),
 	"request_method":      always(func(r *request) string { return textOf(r.method) }),
-	"request_length":      always(func(r *request) string { return strconv.FormatInt(requestLength(r), 10) }),
+	"request_length":      number(requestLength),
 	"request_id":          {Get: func(r *request) (string, bool) { return r.identity(), true }},
 	"request_body":        {Refuse: "is not kept"},
 	"host":                always(func(r *request) string { return r.host }),
 	"http_host":           maybe(func(r *request) string { return textOf(r.in.Authority) }),
 	"hostname":            always(func(*request) string { return hostname }),
 	"server_name":         always(func(r *request) string { return r.server.name }),
-	"server_port":         always(func(r *request) string { return strconv.Itoa(int(r.in.Local.Port())) }),
-	"server_addr":         maybe(func(r *request) string { return addrText(r.in.Local.Addr()) }),
+	"server_port":         number(func(r *request) int64 { return int64(r.in.Local.Port()) }),
+	"server_addr":         maybePlain(func(b []byte, r *request) []byte { return appendAddress(b, r.in.Local.Addr()) }),
 	"server_protocol":     always(func(r *request) string { return r.proto() }),
 	"scheme":              always(scheme),
 	"https":               maybe(func(r *request) string { return map[bool]string{true: "on"}[r.in.Secure] }),
-	"remote_addr":         always(func(r *request) string { return addrText(r.remote) }),
-	"remote_port":         always(func(r *request) string { return portText(r.remotePort) }),
+	"remote_addr":         plain(func(b []byte, r *request) []byte { return appendAddress(b, r.remote) }),
+	"remote_port":         plain(func(b []byte, r *request) []byte { return appendPort(b, r.remotePort) }),
 	"binary_remote_addr":  always(func(r *request) string { return string(r.remote.Unmap().AsSlice()) }),
 	"remote_user":         maybe(remoteUser),
 	"content_length":      maybe(contentLength),
 	"content_type":        maybe(func(r *request) string { return r.header("Content-Type") }),
-	"status":              always(statusText),
+	"status":              plain(appendStatusText),
 	"pid":                 always(func(*request) string { return strconv.Itoa(os.Getpid()) }),
 	"pipe":                always(func(*request) string { return "." }),
 	"nginx_version":       always(func(*request) string { return "1.31.5" }),
-	"connection":          always(func(r *request) string { return strconv.FormatUint(r.in.Connection, 10) }),
-	"connection_requests": always(func(r *request) string { return strconv.FormatInt(r.in.Served, 10) }),
-	"http2":               never(), "http3": never(), "ech_status": never(),
-	"proxy_protocol_addr": never(), "proxy_protocol_port": never(), "proxy_protocol_server_addr": never(), "proxy_protocol_server_port": never(),
+	"connection":          number(func(r *request) int64 { return int64(r.in.Connection) }),
+	"connection_requests": number(func(r *request) int64 { return r.in.Served }),
+	"http2":               maybe(http2Name), "http3": never(), "ech_status": never(),
 }
 
 // refusedVariables say why there is nothing that they could stand for.
@@ -108,32 +106,14 @@ var requestFamilies = families{
 	"http_": func(name string) (script.Func[*request], bool) {
 		return func(r *request) (string, bool) { return headerVariable(r, name) }, true
 	},
-	"ssl_":                func(string) (script.Func[*request], bool) { return absent, true }, // of plain connections
-	"proxy_protocol_tlv_": func(string) (script.Func[*request], bool) { return absent, true },
 }
-
-func (r *request) now() time.Time { return time.Unix(0, r.env.Now()) }
 
 var clockVariables = definitions{
-	"msec": always(func(r *request) string {
-		ms := r.env.Now() / int64(time.Millisecond)
-		return seconds(ms)
-	}),
-	"time_local":   always(func(r *request) string { return r.now().Format("02/Jan/2006:15:04:05 -0700") }),
-	"time_iso8601": always(func(r *request) string { return r.now().Format("2006-01-02T15:04:05-07:00") }),
-	"request_time": always(func(r *request) string {
-		return seconds(max(r.env.Now()-r.began, 0) / int64(time.Millisecond))
-	}),
-	"connection_time": always(func(r *request) string {
-		return seconds(max(r.env.Now()-r.began, 0) / int64(time.Millisecond))
-	}),
-}
-
-// seconds writes milliseconds as seconds with three digits behind the point.
-func seconds(ms int64) string {
-	b := strconv.AppendInt(make([]byte, 0, 16), ms/1000, 10)
-	ms %= 1000
-	return string(append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10)))
+	"msec":            plain(func(b []byte, r *request) []byte { return appendSeconds(b, r.now()/int64(time.Millisecond)) }),
+	"time_local":      plain(func(b []byte, r *request) []byte { return append(b, stampsOf(r.now()).local...) }),
+	"time_iso8601":    plain(func(b []byte, r *request) []byte { return append(b, stampsOf(r.now()).iso...) }),
+	"request_time":    plain(func(b []byte, r *request) []byte { return appendSeconds(b, r.took()) }),
+	"connection_time": plain(func(b []byte, r *request) []byte { return appendSeconds(b, r.took()) }),
 }
 
 func isArgs(r *request) string {
@@ -150,19 +130,16 @@ func scheme(r *request) string {
 	return "http"
 }
 
-// statusText has three digits, 000 before there is an answer.
-func statusText(r *request) string {
+// appendStatusText writes the status: it has three digits, 000 before there is an answer.
+func appendStatusText(b []byte, r *request) []byte {
 	status := r.status
 	if r.errStatus != 0 {
 		status = r.errStatus
 	}
 	if status < 100 {
-		if status == 9 {
-			return "009"
-		}
-		return strings.Repeat("0", 3-len(strconv.Itoa(status))) + strconv.Itoa(status)
+		return append(b, '0', byte('0'+status/10), byte('0'+status%10))
 	}
-	return strconv.Itoa(status)
+	return strconv.AppendInt(b, int64(status), 10)
 }
 
 // portText is a port, or nothing: a proxy in front need not say the client's.

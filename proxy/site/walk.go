@@ -26,7 +26,11 @@ type walkStop struct {
 
 const interceptedStop = "<intercepted>"
 
-func (w *walkState) reset() { *w = walkState{stops: w.stops[:0]} }
+func (w *walkState) reset() {
+	if w.upstrand != nil {
+		*w = walkState{stops: w.stops[:0]}
+	}
+}
 
 // upstrandValue is $upstrand_NAME: the upstream at hand. The name is in lower case. A request that walks one upstrand
 // reads others as empty.
@@ -99,13 +103,9 @@ func (r *request) towards(at *upstrand.Member) bool {
 	if u.out.Body == r.in.Body {
 		u.out.Body, u.out.Length = body, length // it may have been taken in whole, and its length be known now
 	}
-	wire, ok := r.wire(&u.to)
-	if !ok {
-		return false
-	}
-	u.exchange.Opener = r.env.Opener(wire)
+	u.exchange.Opener = r.env.Opener(r.wire(&u.to))
 	if r.trace != nil {
-		r.step("proxy", at.Name, r.conf.proxy.target.node)
+		r.step("proxy", at.Name, r.conf.way().target.node)
 	}
 	return true
 }
@@ -116,7 +116,7 @@ func (s *siteWalk) After(result upstrand.Result, now int64) bool {
 	if n := len(r.walk.stops); n > 0 {
 		stop := &r.walk.stops[n-1]
 		stop.to = len(r.up.trail)
-		stop.blank = result.Own || r.conf.proxy.intercept && result.Status >= 300 && r.intercepts(result.Status)
+		stop.blank = result.Own || r.conf.way().intercept && result.Status >= 300 && r.intercepts(result.Status)
 	}
 	return r.walk.walk.After(result, now)
 }
@@ -130,8 +130,8 @@ func (s *siteWalk) Stay(why upstrand.Final, now int64) { s.walk.walk.Stay(why, n
 // Leave is forward.Walk's.
 func (s *siteWalk) Leave(now int64) { s.walk.walk.Leave(now) }
 
-// ended is what follows when a walk has its result: an answer in place of it, if there is one for its status.
-func (r *request) ended(out *forward.Outcome) (o outcome, instead bool) {
+// walkEnded is what follows when a walk has its result: an answer in place of it, if there is one for its status.
+func (r *request) walkEnded(out *forward.Outcome) (o outcome, instead bool) {
 	w := &r.walk
 	w.over = true
 	if out.Answered {

@@ -22,9 +22,9 @@ type strolling struct {
 	left     int
 }
 
-func (s *strolling) Upstrand(string) *Upstrand  { return &s.walks }
-func (s *strolling) Upstream(string) *Upstream  { return &s.up }
-func (s *strolling) Opener(Wire) forward.Opener { return s }
+func (s *strolling) Upstrand(string) *Upstrand   { return &s.walks }
+func (s *strolling) Upstream(string) *Upstream   { return &s.up }
+func (s *strolling) Opener(*Wire) forward.Opener { return s }
 func (s *strolling) Open(ctx context.Context, p *balance.Peer, fresh bool) forward.Backend {
 	s.engine.Open(ctx, p, fresh)
 	return s

@@ -24,6 +24,11 @@ const worldPort = 8080
 // compileText reads and compiles what stands in http.
 func compileText(t testing.TB, text string) (*Site, []topology.Fault) {
 	t.Helper()
+	return compileWith(t, text, Options{Upstreams: func(name string) bool { return name == "u" }})
+}
+
+func compileWith(t testing.TB, text string, o Options) (*Site, []topology.Fault) {
+	t.Helper()
 	name := filepath.Join(t.TempDir(), "test.conf")
 	if err := os.WriteFile(name, []byte("http {\n"+text+"\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -32,7 +37,7 @@ func compileText(t testing.TB, text string) (*Site, []topology.Fault) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	return Compile(doc.Site, Options{Upstreams: func(name string) bool { return name == "u" }})
+	return Compile(doc.Site, o)
 }
 
 // world is a compiled configuration whose only upstream, u, tells what it was asked.
@@ -69,9 +74,9 @@ func (w *world) Upstream(name string) *Upstream {
 	return &Upstream{Name: name, Group: w.group}
 }
 
-func (w *world) Upstrand(string) *Upstrand  { return nil }
-func (w *world) Opener(Wire) forward.Opener { return echoing{} }
-func (w *world) Now() int64                 { return w.now.UnixNano() }
+func (w *world) Upstrand(string) *Upstrand   { return nil }
+func (w *world) Opener(*Wire) forward.Opener { return echoing{} }
+func (w *world) Now() int64                  { return w.now.UnixNano() }
 
 // ask sends METHOD TARGET [HOST [PROTO]] with fields NAME: VALUE, and gives the answer in one line.
 func (w *world) ask(line string, fields ...string) string {
