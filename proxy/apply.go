@@ -56,6 +56,9 @@ func (p *Proxy) put(t *topology.Topology, c *Compiled) error {
 		return err
 	}
 	step.put(p, next)
+	if next.site != nil && (old == nil || old.site != next.site) {
+		p.limits.know(next.site)
+	}
 	p.metrics.applied(next, time.Since(began))
 	p.report(old, next, step)
 	return nil
@@ -238,6 +241,7 @@ func (p *Proxy) route(next *table, x *topology.Expanded, s *step) {
 func (s *step) put(p *Proxy, next *table) {
 	for name := range s.alone {
 		p.pools.Keepalive(name, next.groups[name].from.Keepalive)
+		p.peers2.Keepalive(name, next.groups[name].from.Keepalive)
 	}
 	for _, g := range s.fresh {
 		s.link(p, g.Name(), g.Peers())
@@ -265,7 +269,7 @@ func (s *step) put(p *Proxy, next *table) {
 	for _, c := range s.changes {
 		s.left += len(c.Left)
 		for _, peer := range c.Left {
-			p.pools.Release(peer.Link.(*http1.Pool))
+			p.unlink(peer)
 		}
 	}
 	p.services.set(s.services)
@@ -277,7 +281,7 @@ func (s *step) link(p *Proxy, upstream string, joined []*balance.Peer) {
 		upstream = ""
 	}
 	for _, peer := range joined {
-		peer.Link = p.pools.Acquire(http1.PoolKey{
+		peer.Link = p.link(http1.PoolKey{
 			Server: peer.ID(), Scheme: peer.Scheme(), Addr: peer.Addr(), Incarnation: peer.Incarnation(), Upstream: upstream,
 		})
 	}

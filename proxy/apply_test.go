@@ -205,10 +205,12 @@ func TestServiceMetricsGoWithTheService(t *testing.T) {
 	for series, want := range map[string]float64{
 		"requests_total{code=2xx,service=orders}": 1, "requests_total{code=5xx,service=users}": 1, "retries_total{service=orders}": 1,
 		"no_peer_total{service=users}": 1, "unrouted_requests_total{code=4xx}": 1, "topology_version{}": 1,
-		"request_seconds{service=orders}": 1, "request_seconds{service=users}": 1,
+		"request_seconds{code=2xx,service=orders}": 1, "request_seconds{code=5xx,service=users}": 1, "upstream_header_seconds{service=orders}": 1,
+		"upstream_in_flight{upstream=orders}": 0, "upstream_in_flight{upstream=users}": 0, "client_connections_accepted_total{}": 1, "client_requests_total{}": 3,
+		"client_connections{state=all}": 1,
 	} {
-		if got[series] != want {
-			t.Errorf("%s is %v, want %v", series, got[series], want)
+		if v, there := got[series]; v != want || !there {
+			t.Errorf("%s is %v, want %v", series, v, want)
 		}
 	}
 	delete(w.services, "orders")

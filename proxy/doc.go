@@ -1,7 +1,7 @@
 // Package proxy serves requests by a published topology, by a configuration file, or by both: an immutable routing table
 // behind one atomic pointer, and beside it the live state of peers and upstrands.
 //
-// Handle is where a request comes in from the engine (package nethttp). By a topology it finds a route; by a file it goes
+// Handle is where a request comes in from the engine (package front). By a topology it finds a route; by a file it goes
 // through the file's servers and locations (package site), which then take every request. Both lead to an upstream, or
 // along an upstrand from one upstream to the next (package upstrand); package balance picks the peer, package forward
 // carries the request there and owns what a failure means, package http1 speaks to the peer.

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/upstrand/upstrand/proxy/site"
@@ -19,7 +19,15 @@ type Door struct {
 	Addr  netip.AddrPort // an unspecified address is all of its family; port 0 takes a free one
 	Reuse bool           // SO_REUSEPORT, so that another process may listen there too
 	Both  bool           // of [::]: takes IPv4 too
-	// Limits are for the clients that come in here.
+	TLS   bool           // clients speak TLS, as the servers of the routing table in force say
+	HTTP2 bool           // … and may speak HTTP/2: by prior knowledge; over TLS the handshake says it
+	// ProxyProtocol: connections begin with a header that says who the client is.
+	ProxyProtocol bool
+
+	Conns           int // open at once; one more is closed at once. 0: no limit
+	ConnsPerAddress int // of one client's address
+
+	// Limits are for the clients that come in here. The zero value: those of the proxy.
 	Limits site.ClientLimits
 }
 
@@ -31,7 +39,10 @@ func (d Door) sameSocket(o Door) bool {
 // Doors is the sockets that a proxy takes traffic on, as a configuration file lists them. A change opens what is new and
 // closes what is gone; what stays is not touched. Connections that came in by a door that closes are served to their end.
 type Doors struct {
-	serve func(net.Listener, Door) error
+	serve   func(net.Listener, Door) error
+	inherit Inherited
+	shared  atomic.Bool   // another process has all sockets too
+	held    chan struct{} // closed when doors take connections
 
 	changing sync.Mutex // serialises changes
 	mu       sync.Mutex
@@ -40,17 +51,27 @@ type Doors struct {
 	serving  sync.WaitGroup
 }
 
-// opening is an open door.
-type opening struct {
-	door    Door
-	ln      net.Listener
-	closing bool // guarded by Doors.mu
-}
-
 // NewDoors has no door open yet. serve takes connections from a listener until that is closed.
 func NewDoors(serve func(net.Listener, Door) error) *Doors {
-	return &Doors{serve: serve, open: map[netip.AddrPort]*opening{}, failed: make(chan error, 1)}
+	d := &Doors{serve: serve, open: map[netip.AddrPort]*opening{}, failed: make(chan error, 1), held: make(chan struct{})}
+	close(d.held)
+	return d
 }
+
+// Inherit has doors use sockets that were opened before this process, and with hold no door takes connections before
+// Release: they wait in the kernel, where another process may take them too. It is called before the first Prepare.
+func (d *Doors) Inherit(from Inherited, hold bool) {
+	d.inherit = from
+	if hold {
+		d.held = make(chan struct{})
+	}
+}
+
+// Share says that another process has the sockets of the open doors too, so that closing them resets nothing.
+func (d *Doors) Share() { d.shared.Store(true) }
+
+// Release lets doors that were held take connections. It is called once, and only after Inherit with hold.
+func (d *Doors) Release() { close(d.held) }
 
 // DoorChange is a prepared step from the doors of now to others. Exactly one of Commit and Abandon ends it.
 type DoorChange struct {
@@ -85,24 +106,24 @@ func (c *DoorChange) take(key netip.AddrPort, door Door, wanted map[netip.AddrPo
 		// It goes on under other limits, and nobody is refused meanwhile.
 		ln, err := again(now.ln)
 		if err != nil {
-			return fmt.Errorf("listen on %s: %w", door.Addr, err)
+			return &DoorError{door.Addr, err}
 		}
-		c.add(key, door, ln)
+		c.add(key, door, ln, now.shared)
 		return nil
 	}
-	ln, err := listen(door)
+	ln, shared, err := c.doors.socket(door)
 	if errors.Is(err, syscall.EADDRINUSE) && c.makeRoom(door, wanted) {
 		ln, err = listen(door)
 	}
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", door.Addr, err)
+		return &DoorError{door.Addr, err}
 	}
-	c.add(key, door, ln)
+	c.add(key, door, ln, shared)
 	return nil
 }
 
-func (c *DoorChange) add(key netip.AddrPort, door Door, ln net.Listener) {
-	o := &opening{door: door, ln: ln}
+func (c *DoorChange) add(key netip.AddrPort, door Door, ln net.Listener, shared bool) {
+	o := newOpening(door, ln, shared)
 	c.next[key] = o
 	c.fresh = append(c.fresh, o)
 }
@@ -114,7 +135,7 @@ func (c *DoorChange) makeRoom(door Door, wanted map[netip.AddrPort]Door) bool {
 	found := false
 	for key, now := range c.doors.open {
 		next, stays := wanted[key]
-		if goes := !stays || !now.door.sameSocket(next); goes && !now.closing && now.door.Addr.Port() == door.Addr.Port() {
+		if goes := !stays || !now.door.sameSocket(next); goes && !now.isClosing() && now.door.Addr.Port() == door.Addr.Port() {
 			c.doors.close(now)
 			c.closed = append(c.closed, now)
 			found = true
@@ -135,7 +156,8 @@ func (c *DoorChange) Commit() {
 		d.run(o)
 	}
 	for key, o := range old {
-		if c.next[key] != o {
+		if next := c.next[key]; next != o {
+			o.shared = o.shared || next != nil && next.door.sameSocket(o.door)
 			d.close(o)
 		}
 	}
@@ -153,7 +175,7 @@ func (c *DoorChange) Abandon() {
 			c.doors.fail(fmt.Errorf("listen on %s again: %w", o.door.Addr, err))
 			continue
 		}
-		back := &opening{door: o.door, ln: ln}
+		back := newOpening(o.door, ln, false)
 		c.doors.mu.Lock()
 		for key, now := range c.doors.open {
 			if now == o {
@@ -165,24 +187,14 @@ func (c *DoorChange) Abandon() {
 	}
 }
 
-// lent is a door's listener in the hands of an engine, which closes what it serves when it ends. The door may have been
-// faster, and that is no error: an engine that sees one does not wait for open tunnels.
-type lent struct{ net.Listener }
-
-func (l lent) Close() error {
-	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil
-}
-
 func (d *Doors) run(o *opening) {
 	d.serving.Go(func() {
-		err := d.serve(lent{o.ln}, o.door)
-		d.mu.Lock()
-		closing := o.closing
-		d.mu.Unlock()
-		if !closing && err != nil {
+		select {
+		case <-d.held:
+		case <-o.closing:
+			return
+		}
+		if err := d.serve(lent{o.ln}, o.door); err != nil && !o.isClosing() {
 			d.fail(err)
 		}
 	})
@@ -195,10 +207,16 @@ func (d *Doors) fail(err error) {
 	}
 }
 
+// close closes a door; its socket, if nobody else has it, once what waits there has been taken.
 func (d *Doors) close(o *opening) {
 	d.mu.Lock()
-	o.closing = true
+	if !o.isClosing() {
+		close(o.closing)
+	}
 	d.mu.Unlock()
+	if !o.shared && !d.shared.Load() {
+		o.drain()
+	}
 	_ = o.ln.Close()
 }
 
@@ -221,57 +239,43 @@ func (d *Doors) Addrs() []string {
 func (d *Doors) Close() {
 	d.changing.Lock()
 	defer d.changing.Unlock()
+	var closing sync.WaitGroup
 	for _, o := range d.open {
-		d.close(o)
+		closing.Go(func() { d.close(o) })
 	}
+	closing.Wait()
 	d.serving.Wait()
 }
 
-// distinct is one door for each socket that is needed.
+// distinct is one door for each socket that is needed. One that takes another address's connections too lets clients speak
+// what they may speak there; what begins in plain text at a door with TLS is served as such.
 func distinct(list []Door) map[netip.AddrPort]Door {
-	wild := map[netip.AddrPort]bool{}
+	there := map[netip.AddrPort]bool{}
 	for _, door := range list {
-		wild[door.Addr] = door.Addr.Addr().IsUnspecified()
+		there[door.Addr] = true
 	}
 	out := map[netip.AddrPort]Door{}
+	var covered []Door
 	for _, door := range list {
-		all := netip.IPv4Unspecified()
-		if door.Addr.Addr().Is6() {
-			all = netip.IPv6Unspecified()
-		}
-		if door.Addr.Port() == 0 || door.Addr.Addr() == all || !wild[netip.AddrPortFrom(all, door.Addr.Port())] {
+		if wide := wildcard(door.Addr); door.Addr.Port() == 0 || door.Addr == wide || !there[wide] {
 			out[door.Addr] = door
+		} else {
+			covered = append(covered, door)
 		}
+	}
+	for _, door := range covered {
+		wide := out[wildcard(door.Addr)]
+		wide.TLS, wide.HTTP2 = wide.TLS || door.TLS, wide.HTTP2 || door.HTTP2
+		out[wide.Addr] = wide
 	}
 	return out
 }
 
-// listen opens a door.
-func listen(door Door) (net.Listener, error) {
-	network := "tcp4"
-	switch {
-	case door.Both:
-		network = "tcp"
-	case door.Addr.Addr().Is6():
-		network = "tcp6"
+// wildcard is all addresses of a's family, on its port.
+func wildcard(a netip.AddrPort) netip.AddrPort {
+	all := netip.IPv4Unspecified()
+	if a.Addr().Is6() {
+		all = netip.IPv6Unspecified()
 	}
-	var conf net.ListenConfig
-	if door.Reuse {
-		conf.Control = reusePort
-	}
-	return conf.Listen(context.Background(), network, door.Addr.String())
-}
-
-// again is another listener of the same socket.
-func again(ln net.Listener) (net.Listener, error) {
-	tcp, ok := ln.(*net.TCPListener)
-	if !ok {
-		return nil, fmt.Errorf("%T has no socket", ln)
-	}
-	f, err := tcp.File()
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return net.FileListener(f)
+	return netip.AddrPortFrom(all, a.Port())
 }

@@ -167,6 +167,22 @@ func TestAWildcardAndItsAddressesShareASocket(t *testing.T) {
 	}
 }
 
+// TestAWildcardSpeaksForItsAddresses: what clients may speak at an address they may at the socket that takes its connections.
+func TestAWildcardSpeaksForItsAddresses(t *testing.T) {
+	all, one, other := door(t, "0.0.0.0:1"), door(t, "127.0.0.1:1"), door(t, "127.0.0.1:2")
+	one.TLS, one.HTTP2 = true, true
+	want := all
+	want.TLS, want.HTTP2 = true, true
+	for _, list := range [][]Door{{all, one, other}, {one, other, all}} {
+		if got := distinct(list); len(got) != 2 || got[all.Addr] != want || got[other.Addr] != other {
+			t.Errorf("%v", got)
+		}
+	}
+	if got := distinct([]Door{all, other, {Addr: netip.MustParseAddrPort("[::1]:1"), TLS: true}}); len(got) != 3 || got[all.Addr] != all {
+		t.Errorf("another family: %v", got)
+	}
+}
+
 // A socket has SO_REUSEPORT from the beginning or never, so the door is opened anew.
 func TestADoorChangesItsKindOfSocket(t *testing.T) {
 	d := NewDoors((&takers{"hello"}).serve)

@@ -2,22 +2,17 @@ package proxy
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/upstrand/upstrand/confgen/topology"
-	"github.com/upstrand/upstrand/proxy/nethttp"
+	"github.com/upstrand/upstrand/proxy/front"
 )
 
 // TestFailures is what a client sees, and how it counts, for a peer of each kind beside a good one.
@@ -339,7 +334,7 @@ func TestBrokenUpload(t *testing.T) {
 // TestSilentClientWhileTheAnswerTakesLong: the time limit for a body is over with the body.
 func TestSilentClientWhileTheAnswerTakesLong(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
-		c.Engine = nethttp.Settings{ClientBody: 300 * time.Millisecond, ClientSend: 300 * time.Millisecond, ClientHeader: 300 * time.Millisecond}
+		c.Engine = front.Settings{ClientBody: 300 * time.Millisecond, ClientSend: 300 * time.Millisecond, ClientHeader: 300 * time.Millisecond}
 	})
 	b := newBackend(t, "b", func(rw http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -360,7 +355,7 @@ func TestSilentClientWhileTheAnswerTakesLong(t *testing.T) {
 
 // TestClientThatStopsSending is cut off, and nobody else is blamed.
 func TestClientThatStopsSending(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Engine = nethttp.Settings{ClientBody: 50 * time.Millisecond} })
+	w := newWorld(t, func(c *Config) { c.Engine = front.Settings{ClientBody: 50 * time.Millisecond} })
 	b := newBackend(t, "b", func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	w.set("orders", instance("b", b.addr()), instance("c", b.addr()))
 	w.apply()
@@ -380,40 +375,5 @@ func TestClientThatStopsSending(t *testing.T) {
 	}
 	if s := w.state("orders"); s[0].Fails+s[1].Fails+s[0].Conns+s[1].Conns != 0 {
 		t.Errorf("%+v", s)
-	}
-}
-
-func TestAccessLog(t *testing.T) {
-	var lines bytes.Buffer
-	log := zerolog.New(zerolog.SyncWriter(&lines))
-	w := newWorld(t, func(c *Config) { c.AccessLog = &log })
-	good := newBackend(t, "good", nil)
-	w.set("orders", instance("bad", refused(t)), instance("good", good.addr()))
-	w.apply()
-	w.get("/orders/1?x=y")
-	w.get("/none")
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if err := w.p.Shutdown(ctx); err != nil { // a line is written after the answer
-		t.Fatal(err)
-	}
-	type line struct {
-		Method, Host, Target, Client, Service, Upstream, Peer, Cause string
-		Status, Attempts, Bytes                                      int
-	}
-	var got []line
-	for dec := json.NewDecoder(&lines); ; {
-		var l line
-		if err := dec.Decode(&l); err != nil {
-			break
-		}
-		got = append(got, l)
-	}
-	want := []line{
-		{"GET", w.addr, "/orders/1?x=y", "127.0.0.1", "orders", "orders", good.addr(), "", 200, 2, 4},
-		{"GET", w.addr, "/none", "127.0.0.1", "", "", "", "no_route", 404, 0, 36},
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

@@ -40,6 +40,9 @@ type Compiled struct {
 // Site is the server blocks of the file.
 func (c *Compiled) Site() *site.Site { return c.site }
 
+// Notices are what of the server blocks has no effect here.
+func (c *Compiled) Notices() []topology.Fault { return c.site.Notices() }
+
 // Name is the file's.
 func (c *Compiled) Name() string { return c.file.Name }
 
@@ -87,7 +90,8 @@ func (p *Proxy) Compile(f *File) (*Compiled, error) {
 
 // compileSite makes the site for the groups of the file and those that were published.
 func (p *Proxy) compileSite(c *Compiled, x *topology.Expanded, published asks) Faults {
-	options := site.Options{Lookup: p.names.Lookup, Logs: p.config.Logs, Groups: append(slices.Clone(x.Upstreams), published.groups...)}
+	options := site.Options{Lookup: p.names.Lookup, Logs: p.config.Logs, Zones: &p.limits.zones, Certs: &p.tls.files, KeepCerts: c.site != nil, Offline: p.config.Opener != nil,
+		Groups: append(slices.Clone(x.Upstreams), published.groups...)}
 	if c.file.Name != "" {
 		options.Prefix = filepath.Dir(c.file.Name) // as include reads names
 	}
@@ -237,6 +241,14 @@ func (p *Proxy) Use(c *Compiled) error {
 	return p.put(published, c)
 }
 
+// Listens is where the file in force listens, in its order; none without a file.
+func (p *Proxy) Listens() []site.Listen {
+	if t := p.table.Load(); t != nil && t.site != nil {
+		return t.site.Listens()
+	}
+	return nil
+}
+
 // Renew builds the table anew with the addresses that names have now.
 func (p *Proxy) Renew() error {
 	p.applying.Lock()
@@ -263,11 +275,13 @@ func (p *Proxy) Check(f *File) (warnings []topology.Fault, err error) {
 			warnings = append(warnings, fault)
 		}
 	}
-	return append(warnings, c.hostNotices()...), nil
+	return append(append(warnings, c.hostNotices()...), c.Notices()...), nil
 }
 
 // Close gives back what a file holds that was compiled and is not used.
 func (c *Compiled) Close() { c.site.Close() }
 
 // ReopenLogs opens the access logs anew, after somebody moved their files away.
-func (p *Proxy) ReopenLogs() { p.config.Logs.Reopen() }
+func (p *Proxy) ReopenLogs() {
+	p.log.Info().Int("files", p.config.Logs.Reopen()).Msg("log files are opened anew")
+}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/upstrand/upstrand/proxy/nethttp"
+	"github.com/upstrand/upstrand/proxy/front"
 )
 
 // converse sends the first text, waits for an answer's first byte, sends the others, and gives all that came until the
@@ -68,7 +68,7 @@ func TestRestOfABodyIsNoRequest(t *testing.T) {
 		{"nobody's", "POST /none HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", hidden},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := newWorld(t, func(c *Config) { c.Engine = nethttp.Settings{ClientBody: 100 * time.Millisecond} })
+			w := newWorld(t, func(c *Config) { c.Engine = front.Settings{ClientBody: 100 * time.Millisecond} })
 			addr, heads, _ := early(t, ok)
 			w.set("orders", instance("b", addr))
 			w.apply()
@@ -110,7 +110,7 @@ func TestWholeBodiesKeepTheConnection(t *testing.T) {
 
 // TestUpgradeWithABody: net/http panics when a body is read from a connection that became a tunnel.
 func TestUpgradeWithABody(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Engine = nethttp.Settings{ClientBody: 100 * time.Millisecond} })
+	w := newWorld(t, func(c *Config) { c.Engine = front.Settings{ClientBody: 100 * time.Millisecond} })
 	addr, _, upgrades := early(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	w.set("orders", instance("b", addr))
 	w.apply()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,6 +108,7 @@ func (hs *hosts) take(name string) (h *host, fresh bool) {
 			break
 		}
 	}
+	name = strings.Clone(name) // it is text of the request
 	h = &host{name: name, ready: make(chan struct{}), asking: true}
 	hs.all[name] = h
 	return h, true
@@ -170,13 +172,13 @@ func (hs *hosts) entry(name string, before *entry, spec balance.Spec) *entry {
 
 func (hs *hosts) link(peers []*balance.Peer) {
 	for _, peer := range peers {
-		peer.Link = hs.proxy.pools.Acquire(http1.PoolKey{Server: peer.ID(), Scheme: peer.Scheme(), Addr: peer.Addr()})
+		peer.Link = hs.proxy.link(http1.PoolKey{Server: peer.ID(), Scheme: peer.Scheme(), Addr: peer.Addr()})
 	}
 }
 
 func (hs *hosts) release(peers []*balance.Peer) {
 	for _, peer := range peers {
-		hs.proxy.pools.Release(peer.Link.(*http1.Pool))
+		hs.proxy.unlink(peer)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upstrand/upstrand/confgen/dialect"
 )
@@ -33,7 +34,7 @@ func TestARelativeLogIsBesideItsFile(t *testing.T) {
 		t.Fatal(got)
 	}
 	log := filepath.Join(filepath.Dir(path), "access.log")
-	for range 100 { // the line is written when the answer has gone out
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) { // the line is written when the answer has gone out
 		if got, err := os.ReadFile(log); err == nil && strings.Contains(string(got), "/here") {
 			return
 		}

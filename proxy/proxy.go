@@ -18,27 +18,34 @@ import (
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/proxy/accesslog"
 	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/certs"
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/front"
 	"github.com/upstrand/upstrand/proxy/http1"
+	"github.com/upstrand/upstrand/proxy/http2"
 	"github.com/upstrand/upstrand/proxy/names"
-	"github.com/upstrand/upstrand/proxy/nethttp"
 	"github.com/upstrand/upstrand/proxy/site"
 )
 
 // Config is a proxy's settings. The zero value works.
 type Config struct {
-	Zone           string           // where this proxy stands; it prefers instances there. Empty: it has none
-	Engine         nethttp.Settings // limits of the wire towards clients
-	Peers          http1.Settings   // and towards peers, of routes that were published
-	PeerTLS        *tls.Config      // for instances of scheme https; nil: verified by the host's roots
-	Policy         forward.Policy   // zero: forward.DerivedPolicy
-	RetryShare     float64          // part of the requests of 10 s that may be retried (0.2); negative: no limit
-	RetryAtOnce    int              // retries that may always run at the same time (3)
-	RetryWait      time.Duration    // a retry beyond both waits so long for its turn (500 ms)
-	RetryAfter     time.Duration    // told to clients of a service without instances (5 s)
-	KeepBody       int64            // bytes of a request's body that are held, beyond memory in a file, to be sent along an upstrand (64 MiB)
-	TrustedProxies []netip.Prefix   // clients whose X-Forwarded fields are believed
-	AccessLog      *zerolog.Logger  // one line for each request; nil: none
+	Zone           string         // where this proxy stands; it prefers instances there. Empty: it has none
+	Engine         front.Settings // limits of the wire towards clients
+	Peers          http1.Settings // and towards peers, of routes that were published
+	PeerTLS        *tls.Config    // for instances of scheme https; nil: verified by the host's roots
+	Policy         forward.Policy // zero: forward.DerivedPolicy
+	RetryShare     float64        // part of the requests of 10 s that may be retried (0.2); negative: no limit
+	RetryAtOnce    int            // retries that may always run at the same time (3)
+	RetryWait      time.Duration  // a retry beyond both waits so long for its turn (500 ms)
+	PeerOwn        certs.Pair     // with PeerTLS: what is shown to instances that ask, looked at while the proxy runs, in place of its Certificates
+	TLS            certs.Settings // of doors with TLS, without a file; no Pairs: there are none
+	RetryAfter     time.Duration  // told to clients of a service without instances (5 s)
+	KeepBody       int64          // bytes of a request's body that are held, beyond memory in a file, to be sent along an upstrand (64 MiB)
+	TrustedProxies []netip.Prefix // clients whose X-Forwarded fields are believed
+	Forwarded      bool           // published routes tell backends who asks by RFC 7239 too
+	Via            string         // name of this proxy in Via; empty: none is written. A request that has it already is refused: it goes in a circle
+	AccessLog      AccessLog
+	Tracer         Tracer // follows requests; nil: nobody does
 	Logger         zerolog.Logger
 	Registerer     prometheus.Registerer // nil: metrics are kept, not exposed
 
@@ -85,6 +92,7 @@ type Proxy struct {
 	log       zerolog.Logger
 	metrics   *metrics
 	pools     *http1.Pools
+	peers2    *http2.Pools // to peers that are spoken to over HTTP/2
 	names     addresses
 	book      *names.Book // names of the network; nil: Config.Lookup gives all
 	servers   servers
@@ -94,6 +102,12 @@ type Proxy struct {
 	openers   openers
 	recorders recorders
 	hosts     hosts
+	tls       *clientTLS
+	limits    *limits
+	failures  *quietLog
+	refusals  *quietLog
+	lines     *lineLog // nil: there is no access log but those of a file
+	done      func(*site.Finished)
 
 	applying sync.Mutex // serialises Apply, Use and Renew; guards what follows
 	expander *topology.Expander
@@ -112,7 +126,17 @@ func New(c Config) (*Proxy, error) {
 	if c.RetryShare > 1 {
 		return nil, fmt.Errorf("proxy: retry share %v: want at most 1", c.RetryShare)
 	}
-	p := &Proxy{config: c, clock: c.Clock, log: c.Logger, pools: http1.NewPools(c.Peers, c.PeerTLS)}
+	p := &Proxy{config: c, clock: c.Clock, log: c.Logger, failures: newQuietLog(c.Logger), refusals: newQuietLog(c.Logger)}
+	var err error
+	if p.tls, err = newClientTLS(p, c.TLS); err != nil {
+		return nil, err
+	}
+	peers, err := p.tls.towardsPeers(c.PeerTLS, c.PeerOwn)
+	if err != nil {
+		return nil, err
+	}
+	p.pools = http1.NewPools(c.Peers, peers)
+	p.peers2 = http2.NewPools(peerSettings(c.Peers), peers)
 	if c.Lookup == nil {
 		p.book = names.NewBook(nil, c.Logger)
 		p.names = p.book
@@ -123,17 +147,25 @@ func New(c Config) (*Proxy, error) {
 		p.config.Logs = &accesslog.Files{}
 	}
 	p.expander = topology.NewExpander(topology.ExpandOptions{Zone: c.Zone, Lookup: p.names.Lookup, Query: p.names.Query})
-	var err error
 	if p.metrics, err = newMetrics(c.Registerer, p.age); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	if c.Registerer != nil {
-		if err := c.Registerer.Register(newStrandMetrics(p)); err != nil {
-			return nil, fmt.Errorf("proxy: metrics: %w", err)
+		for _, of := range []prometheus.Collector{newStrandMetrics(p), newFlowMetrics(p)} {
+			if err := c.Registerer.Register(of); err != nil {
+				return nil, fmt.Errorf("proxy: metrics: %w", err)
+			}
 		}
 	}
+	if p.limits, err = newLimits(p.log, c.Registerer); err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	}
+	if p.lines, err = newLineLog(p.config.Logs, c.AccessLog); err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	p.done = p.finishSite
 	p.services = services{make: p.newService}
-	p.servers.proxy = p
+	p.servers.begin(p)
 	p.hosts = hosts{proxy: p, all: map[string]*host{}}
 	p.hosts.ctx, p.hosts.end = context.WithCancel(context.Background())
 	return p, nil
@@ -161,16 +193,19 @@ func (p *Proxy) Serve(l net.Listener) error {
 	return p.serve(l, p.config.Engine)
 }
 
-func (p *Proxy) serve(l net.Listener, limits nethttp.Settings) error {
+func (p *Proxy) serve(l net.Listener, limits front.Settings) error {
 	if err := p.servers.of(limits).Serve(l); err != nil {
 		return fmt.Errorf("proxy: serve %s: %w", l.Addr(), err)
 	}
 	return nil
 }
 
-// Run keeps the names of servers that are resolved at run time up to date, until ctx ends. A proxy without such names needs
-// no Run.
+// Run keeps the names of servers that are resolved at run time, and certificates whose files change, up to date, until ctx
+// ends. A proxy without such names and certificates needs no Run.
 func (p *Proxy) Run(ctx context.Context) error {
+	var looking sync.WaitGroup
+	looking.Go(func() { p.tls.files.Run(ctx) })
+	defer looking.Wait()
 	if p.book == nil {
 		<-ctx.Done()
 		return nil
@@ -194,15 +229,21 @@ func (p *Proxy) Ready() error {
 	return nil
 }
 
-// Leave makes Ready fail from now on and changes nothing else, so that whoever sends traffic here can stop before
-// Shutdown closes the doors.
-func (p *Proxy) Leave() { p.leaving.Store(true) }
+// Leave makes Ready fail from now on, and each answer the last one on its connection, so that whoever sends traffic here
+// can go elsewhere before Shutdown closes the doors. Nothing is refused.
+func (p *Proxy) Leave() {
+	p.leaving.Store(true)
+	p.servers.leave()
+}
+
+// Clients is the number of connections of clients that are open.
+func (p *Proxy) Clients() int64 { return p.servers.stats().Active }
 
 // Shutdown is not ready from now on, accepts nothing more, and lets requests and tunnels end until ctx does; what is
 // left then is cut and reported as ctx's error. It closes all connections to peers. The proxy can't be used again.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.Leave()
-	err := p.servers.shutdown(ctx)
+	err := p.endClients(ctx)
 	p.applying.Lock()
 	if t := p.table.Load(); t != nil && t.users != nil && !p.closed {
 		t.users.leave()
@@ -212,10 +253,39 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.recorders.close()
 	p.hosts.end()
 	p.pools.Close()
+	p.peers2.Close()
+	p.lines.close(p.config.Logs)
 	if err != nil {
 		return fmt.Errorf("proxy: shutdown: %w", err)
 	}
 	return nil
+}
+
+// farewellTime is how much longer than the rest tunnels have that end in good order (1 s at most) when they are asked to.
+const farewellTime = 1500 * time.Millisecond
+
+// endClients lets requests and tunnels end until ctx does. Then tunnels are asked to, and what is left is cut.
+func (p *Proxy) endClients(ctx context.Context) error {
+	bounded, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(over)
+		if p.pools.Farewell() {
+			select {
+			case <-time.After(farewellTime):
+			case <-bounded.Done(): // all have ended
+			}
+		}
+		cut()
+	})
+	err := p.servers.shutdown(bounded)
+	if stop() {
+		return err
+	}
+	cut()
+	<-over
+	return ctx.Err()
 }
 
 // netLog takes net/http's complaints about single connections: of interest to whoever looks for something, no more.

@@ -93,14 +93,15 @@ func TestOpenersAreBounded(t *testing.T) {
 		w.p.openers.all.Range(func(any, any) bool { n++; return true })
 		return n
 	}
+	var wire site.Wire
 	for range 2 {
-		table.Opener(site.Wire{})
+		table.Opener(&wire)
 	}
 	if made != 1 || kept() != 1 {
 		t.Errorf("made %d, kept %d", made, kept())
 	}
 	for i := range 2 * mostOpeners {
-		table.Opener(site.Wire{HeadMax: i + 1})
+		table.Opener(&site.Wire{HeadMax: i + 1})
 	}
 	if kept() > mostOpeners {
 		t.Errorf("%d openers", kept())

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/upstrand/upstrand/confgen/topology"
 	"github.com/upstrand/upstrand/proxy/balance"
@@ -16,7 +15,7 @@ import (
 
 // handleSite serves a request by the file's server blocks. It holds the site, so that one which was replaced is closed,
 // with its logs, when its last request has ended.
-func (p *Proxy) handleSite(ctx context.Context, t *table, r *forward.Request, c forward.Client) {
+func (p *Proxy) handleSite(ctx context.Context, t *table, r *forward.Request, c forward.Client, began int64) {
 	for !t.users.enter() {
 		next := p.table.Load()
 		if next == t { // the proxy is shut down
@@ -31,32 +30,29 @@ func (p *Proxy) handleSite(ctx context.Context, t *table, r *forward.Request, c 
 		c.Abort()
 		return
 	}
-	began := p.clock()
-	t, served := p.bySite(ctx, t, r, c, site.Served{})
-	took := time.Duration(p.clock() - began)
-	t.counted(served.Exchange.Upstream).count(&served.Exchange, took)
-	if p.config.AccessLog != nil {
-		p.logAccess(r, served.Exchange.Upstream, &served.Exchange, took)
-	}
+	p.bySite(ctx, t, r, c, site.Served{At: began, Done: p.done, Span: p.follow(r, began)})
 }
 
 // bySite has a site serve a request that was counted in, and the one of now after it when all upstreams that the request
-// knew are gone by then. It gives the table that has answered.
-func (p *Proxy) bySite(ctx context.Context, t *table, r *forward.Request, c forward.Client, before site.Served) (*table, site.Served) {
+// knew are gone by then.
+func (p *Proxy) bySite(ctx context.Context, t *table, r *forward.Request, c forward.Client, before site.Served) {
 	defer t.users.exit()
 	served := t.site.Continue(ctx, t, r, c, before)
 	if !served.Again {
-		return t, served
+		return
 	}
 	for {
 		next := p.table.Load()
 		switch {
 		case next.site == nil || !next.site.Takes(r.Local): // it has changed again
-			return t, t.site.Continue(ctx, t, r, c, served.Here())
+			t.site.Continue(ctx, t, r, c, served.Here())
+			return
 		case next.users.enter():
-			return p.bySite(ctx, next, r, c, served)
+			p.bySite(ctx, next, r, c, served)
+			return
 		case p.table.Load() == next: // the proxy is shut down
-			return t, t.site.Continue(ctx, t, r, c, served.Here())
+			t.site.Continue(ctx, t, r, c, served.Here())
+			return
 		}
 	}
 }

@@ -12,7 +12,7 @@ func specOf(g *topology.Group) balance.Spec {
 		Method: balance.MethodSpec{
 			Name: g.Method.Name, Consistent: g.Method.Consistent, Two: g.Method.Two, LastByte: g.Method.LastByte, Inflight: g.Method.Inflight,
 		},
-		CountSingle: g.CountSingle,
+		CountSingle: g.CountSingle, Queue: balance.QueueSpec(g.Queue),
 	}
 	if g.Sticky != nil {
 		spec.Sticky = balance.StickySpec{Kind: g.Sticky.Kind, Timeout: g.Sticky.Timeout, OnHeader: g.Sticky.OnHeader,

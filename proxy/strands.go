@@ -93,14 +93,6 @@ func (t *table) Upstrand(name string) *site.Upstrand {
 	return nil
 }
 
-// routed is a request that a published route takes: with its walk, when the route leads to an upstrand.
-type routed struct {
-	table    *table // the last one that was looked into
-	exchange forward.Exchange
-	walk     upstrand.Walk
-	again    upstrand.Walk // in a newer table
-}
-
 // begin gives the upstream of a route, or a walk that is kept in walk.
 func (to *target) begin(walk *upstrand.Walk, method []byte, now int64) (*balance.Group, forward.Walk) {
 	if to.strand == nil {

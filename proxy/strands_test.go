@@ -168,16 +168,16 @@ func TestAWalkEndsInTime(t *testing.T) {
 	}
 	t.Cleanup(func() { close(stuck) })
 	w := newWorld(t, nil)
-	conf := strandConf(t, 5, "proxy_read_timeout 600ms;", hang, hang(""))
-	w.mustLoad(false, strings.Replace(conf, "order per_request;", "order per_request; next_upstream_timeout 1s;", 1))
+	conf := strandConf(t, 5, "proxy_read_timeout 1100ms;", hang, hang(""))
+	w.mustLoad(false, strings.Replace(conf, "order per_request;", "order per_request; next_upstream_timeout 2s;", 1))
 	began := time.Now()
 	if got := w.get("/"); got.status != 504 {
 		t.Errorf("%d, want 504", got.status)
 	}
-	if took := time.Since(began); took < time.Second || took > 1600*time.Millisecond+2*time.Second {
-		t.Errorf("it took %v, want two stops of 600 ms", took)
+	if took := time.Since(began); took < 2200*time.Millisecond || took > 2200*time.Millisecond+2*time.Second {
+		t.Errorf("it took %v, want two stops of 1100 ms", took)
 	}
-	if v, ok := w.p.UpstrandView("S"); !ok || v.Totals.Stops != 2 || v.Totals.Seconds < 1 {
+	if v, ok := w.p.UpstrandView("S"); !ok || v.Totals.Stops != 2 || v.Totals.Seconds < 2 {
 		t.Errorf("%+v", v.Totals)
 	}
 }

@@ -62,7 +62,8 @@ type paths struct {
 // path is normalised.
 func (t *table) lookup(authority []byte, path string) *target {
 	if len(t.hosts) > 1 || t.hosts[""] == nil {
-		if h := t.hosts[hostOf(authority)]; h != nil {
+		var room [64]byte
+		if h := t.hosts[string(appendHost(room[:0], authority))]; h != nil {
 			if found := h.longest(path); found != nil {
 				return found
 			}
@@ -98,18 +99,28 @@ func prefix(path string, n int) int {
 	return len(path)
 }
 
-// hostOf is the name in an authority: lower case, without port, brackets and final dot.
-func hostOf(authority []byte) string {
+// appendHost appends the name in an authority: in lower case, without port, brackets and final dot.
+func appendHost(dst, authority []byte) []byte {
 	host := authority
+	end := -1
 	if len(host) > 0 && host[0] == '[' {
-		if i := bytes.IndexByte(host, ']'); i > 0 {
-			return strings.ToLower(string(host[1:i]))
+		end = bytes.IndexByte(host, ']')
+	}
+	switch i := bytes.LastIndexByte(host, ':'); {
+	case end > 0:
+		host = host[1:end]
+	case i >= 0:
+		host = bytes.TrimSuffix(host[:i], []byte("."))
+	default:
+		host = bytes.TrimSuffix(host, []byte("."))
+	}
+	for _, c := range host {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
 		}
+		dst = append(dst, c)
 	}
-	if i := bytes.LastIndexByte(host, ':'); i >= 0 {
-		host = host[:i]
-	}
-	return strings.ToLower(string(bytes.TrimSuffix(host, []byte("."))))
+	return dst
 }
 
 // addRoute puts a route into the table. The topology has at most one for a host and path.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/upstrand/upstrand/proxy/nethttp"
+	"github.com/upstrand/upstrand/proxy/front"
 )
 
 // changing is a backend that changes protocols: after the request's body, or before with eager. Then it says what it has got.
@@ -60,7 +60,7 @@ func TestTunnelsBehindABody(t *testing.T) {
 		"published: nobody is asked":     {"/published", sized("hello"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(c *Config) { c.Engine = nethttp.Settings{ClientBody: 200 * time.Millisecond} })
+			w := newWorld(t, func(c *Config) { c.Engine = front.Settings{ClientBody: 200 * time.Millisecond} })
 			if tc.path == "/published" {
 				w.set("published", instance("a", changing(t, false)))
 				w.apply()
@@ -96,6 +96,42 @@ location /eager/now { proxy_request_buffering off; PASS/`+changing(t, true)+`; }
 			if _, err := io.ReadFull(rd, got); err != nil || string(got) != tc.want+"late" {
 				t.Errorf("%q, %v", got, err)
 			}
+		})
+	}
+}
+
+// TestAHalfClosedTunnelIsNotForgotten: a client that has ended its side still gets what the backend says, and when nobody says
+// anything for the idle time both connections are closed.
+func TestAHalfClosedTunnelIsNotForgotten(t *testing.T) {
+	for _, protocol := range []string{"echo", "websocket"} {
+		t.Run(protocol, func(t *testing.T) {
+			const idle = 300 * time.Millisecond
+			over := make(chan struct{})
+			defer close(over)
+			backend := rawBackend(t, func(_ int, c net.Conn) {
+				in := bufio.NewReader(c)
+				if _, err := http.ReadRequest(in); err != nil {
+					return
+				}
+				_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
+				_, _ = io.Copy(io.Discard, in) // until the client's end comes through
+				_, _ = c.Write([]byte{0x81, 1, 'x'})
+				<-over
+			})
+			w := newWorld(t, func(c *Config) { c.Engine = front.Settings{TunnelIdle: idle} })
+			w.set("s", instance("a", backend))
+			w.apply()
+			c, in := upgrade(t, w.addr, "/s", protocol)
+			began := time.Now()
+			_ = c.(*net.TCPConn).CloseWrite()
+			rest, err := io.ReadAll(in)
+			if string(rest) != "\x81\x01x" || err != nil {
+				t.Errorf("the client got % x, %v", rest, err)
+			}
+			if took := time.Since(began); took < idle {
+				t.Errorf("it ended after %v", took)
+			}
+			eventually(t, "nobody waits for the backend", func() bool { return w.p.Clients() == 0 })
 		})
 	}
 }

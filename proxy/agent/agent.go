@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -94,6 +95,8 @@ type Agent struct {
 	metrics *metrics
 	client  *kafka.Client
 	save    chan struct{} // one slot: a topology waits to be written to StateFile
+	retired atomic.Bool   // the state file is another one's
+	missed  atomic.Bool   // … and what is in force is not in it
 
 	mu      sync.Mutex // held during Apply, so that file and topic can't overtake each other
 	applied *topology.Topology
@@ -113,6 +116,17 @@ func New(c Config) (*Agent, error) {
 		return nil, fmt.Errorf("agent: metrics: %w", err)
 	}
 	return a, nil
+}
+
+// Retire leaves the state file to the agent of another process that has taken this one's place. All else goes on.
+func (a *Agent) Retire() { a.retired.Store(true) }
+
+// Keep takes the state file over after Retire, when the agent that had it writes it no more.
+func (a *Agent) Keep() {
+	a.retired.Store(false)
+	if a.missed.Swap(false) {
+		a.toSave()
+	}
 }
 
 // Run follows the topic until ctx ends, whatever happens to Kafka. It returns nil, and leaves no goroutine behind.

@@ -287,6 +287,28 @@ func TestFailedSaveIsTriedAgain(t *testing.T) {
 	eventually(t, "saved", func() bool { _, err := readFile(file); return err == nil })
 }
 
+// TestARetiredAgentLeavesTheFile to another process, and brings it up to date when it has it again.
+func TestARetiredAgentLeavesTheFile(t *testing.T) {
+	file := stateFile(t)
+	w := newWorld(t)
+	w.publish(config("orders", 1))
+	a := w.start(func(c *Config) { c.StateFile = file })
+	a.sink.isAt(t, 1, 1)
+	saved := func(version int64) func() bool {
+		return func() bool { got, err := readFile(file); return err == nil && got.Version == version }
+	}
+	eventually(t, "saved", saved(1))
+	a.Retire()
+	w.publish(config("orders", 2))
+	a.sink.isAt(t, 2, 2)
+	eventually(t, "the save is passed over", a.missed.Load)
+	if !saved(1)() {
+		t.Error("a retired agent wrote the file")
+	}
+	a.Keep()
+	eventually(t, "saved again", saved(2))
+}
+
 // TestFileThenTopic: a topic that answers late wins over the file, and an older one does not.
 func TestFileThenTopic(t *testing.T) {
 	file := stateFile(t)

@@ -178,6 +178,11 @@ func (a *Agent) keepFile(ctx context.Context) {
 }
 
 func (a *Agent) saveNow() error {
+	a.missed.Store(true) // before the look: Keep looks the other way around
+	if a.retired.Load() {
+		return nil
+	}
+	a.missed.Store(false)
 	a.mu.Lock()
 	t := a.applied
 	a.mu.Unlock()

@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"sync"
+
+	"github.com/upstrand/upstrand/proxy/balance"
+	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/site"
+	"github.com/upstrand/upstrand/proxy/upstrand"
+)
+
+// routed is a request that a published route takes: with its walk, when the route leads to an upstrand. It is used again for
+// other requests: nothing may hold it, or what it has of the client's request, when Handle has returned.
+type routed struct {
+	proxy    *Proxy
+	in       *forward.Request
+	table    *table // the last one that was looked into
+	draft    forward.Draft
+	exchange forward.Exchange
+	trail    forward.Trail
+	finished site.Finished
+	walk     upstrand.Walk
+	again    upstrand.Walk // in a newer table
+	renew    func() (*balance.Group, forward.Walk, bool)
+}
+
+var routeds = sync.Pool{New: func() any {
+	w := &routed{}
+	w.renew = w.renewed
+	return w
+}}
+
+func takeRouted(p *Proxy, t *table, r *forward.Request) *routed {
+	w := routedFor(r)
+	w.proxy, w.table, w.in = p, t, r
+	return w
+}
+
+// routedFor is what the engine keeps for us beside its own memory of a request, or any other.
+func routedFor(r *forward.Request) *routed {
+	if r.Scratch != nil {
+		if w, ok := (*r.Scratch).(*routed); ok {
+			*r.Scratch = nil
+			return w
+		}
+	}
+	return routeds.Get().(*routed)
+}
+
+// release makes it ready for another request.
+func (w *routed) release() {
+	keep := w.in.Scratch
+	w.exchange.Clear()
+	clear(w.trail) // of peers that may have left
+	w.trail, w.finished = w.trail[:0], site.Finished{}
+	w.draft.Clear()
+	w.proxy, w.table, w.in = nil, nil, nil
+	w.walk, w.again = upstrand.Walk{}, upstrand.Walk{}
+	if keep != nil && *keep == nil {
+		*keep = w
+		return
+	}
+	routeds.Put(w)
+}
+
+// begin readies the exchange with a route's target. Now is a reading of the clock that was just made.
+func (w *routed) begin(to *target, c forward.Client, now int64) *forward.Exchange {
+	p, x := w.proxy, &w.exchange
+	x.Name, x.Client, x.Request = to.name, c, w.draft.Make(w.in, p.identity(w.in.Remote))
+	x.Policy, x.Budget, x.Opener, x.Clock, x.RetryAfter = &p.config.Policy, to.service.budget, p.pools, p.clock, p.config.RetryAfter
+	x.Renew, x.At, x.Trail, x.Failures = w.renew, now, &w.trail, w
+	x.Group, x.Walk = to.begin(&w.walk, w.in.Method, now)
+	p.keepBody(w.in, x.Walk)
+	return x
+}
+
+// renewed is Exchange.Renew: what the route leads to in the table of now, when that is another one.
+func (w *routed) renewed() (*balance.Group, forward.Walk, bool) {
+	t := w.proxy.table.Load()
+	if t == w.table {
+		return nil, nil, false
+	}
+	w.table = t
+	to, _ := w.proxy.find(t, w.in)
+	if to == nil {
+		return nil, nil, false
+	}
+	group, walk := to.begin(&w.again, w.in.Method, w.proxy.clock())
+	return group, walk, true
+}
