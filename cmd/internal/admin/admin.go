@@ -124,13 +124,16 @@ func answer(w http.ResponseWriter, status int, text string) {
 
 // Server is an HTTP server on a socket of its own.
 type Server struct {
-	ln  net.Listener
-	srv *http.Server
+	ln   net.Listener
+	srv  *http.Server
+	left chan struct{} // closed by Leave
 }
 
 // Listen binds addr for what and logs the address that it got. flag is named in the error when the address is taken.
 func Listen(addr, flag, what string, log zerolog.Logger) (net.Listener, error) {
-	ln, err := net.Listen("tcp", addr)
+	var conf net.ListenConfig
+	conf.SetMultipathTCP(false) // nobody asks for it here, and it costs time
+	ln, err := conf.Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s for %s (--%s): %w", addr, what, flag, err)
 	}
@@ -140,7 +143,15 @@ func Listen(addr, flag, what string, log zerolog.Logger) (net.Listener, error) {
 
 // NewServer serves h on ln once Run is called. It owns ln.
 func NewServer(ln net.Listener, h http.Handler) *Server {
-	return &Server{ln: ln, srv: &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	return &Server{ln: ln, srv: srv, left: make(chan struct{})}
+}
+
+// Leave leaves the socket to another process: from now on Run takes no connections and only waits. It is called once.
+func (s *Server) Leave() {
+	close(s.left)
+	s.srv.SetKeepAlivesEnabled(false)
+	_ = s.ln.Close()
 }
 
 // drain is how long open requests have to end once the server stops.
@@ -152,7 +163,13 @@ func (s *Server) Run(ctx context.Context) error {
 	go func() { failed <- s.srv.Serve(s.ln) }()
 	select {
 	case err := <-failed:
-		return fmt.Errorf("serve %s: %w", s.ln.Addr(), err)
+		select {
+		case <-s.left:
+			<-ctx.Done()
+			return nil
+		default:
+			return fmt.Errorf("serve %s: %w", s.ln.Addr(), err)
+		}
 	case <-ctx.Done():
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)

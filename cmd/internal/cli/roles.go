@@ -173,6 +173,10 @@ neither Kafka nor anything else. Where --kafka-brokers is given too, the file's 
 upstreams. SIGHUP, and --watch when a file changes, read it again: open connections and the state of balancing stay, and
 a file that can't be used leaves the old one in force. SIGUSR1 opens the access logs anew.
 
+SIGTERM, SIGINT and SIGQUIT end it in good order, a second one at once. SIGUSR2 starts the program anew, as it lies on
+disk by then, and lets it take over the sockets; this process ends when that one serves, and goes on when it does not
+come to it. It takes sockets from systemd and tells it how it stands (Type=notify).
+
 Its admin address also shows what it serves: /debug/topology, /debug/upstreams, /debug/upstrands (see upstrand upstrand),
 and /debug/picks?upstream=NAME or ?upstrand=NAME, which says why each of the last requests went where it did.`,
 		Example: `  ` + pr.Name + ` proxy --listen :8080 --kafka-brokers kafka:9092 --zone a --state-dir /var/lib/upstrand
@@ -185,7 +189,7 @@ and /debug/picks?upstream=NAME or ?upstrand=NAME, which says why each of the las
 			k, connect := withKafka(set, kafkaconn.Use{Heartbeat: true, UpstreamConf: true}, "upstrand-proxy")
 			var addr string
 			roles.AdminFlags(set, &addr, "127.0.0.1:8081", "/debug/topology", "/debug/upstreams", "/debug/upstrands", "/debug/picks")
-			return serve(&addr, func(p *roles.Process) error {
+			return replaceable(serve(&addr, func(p *roles.Process) error {
 				var conn *kafkaconn.Conn
 				if x.Conf == "" || set.Given("kafka-brokers") {
 					var err error
@@ -196,7 +200,7 @@ and /debug/picks?upstream=NAME or ?upstrand=NAME, which says why each of the las
 				p.Group.Allow(x.Ends())
 				_, err := x.Join(p, k, conn)
 				return err
-			})
+			}))
 		},
 	}
 }
@@ -253,6 +257,16 @@ func serve(adminAddr *string, join func(*roles.Process) error) Start {
 			return err
 		}
 		return p.Run(ctx)
+	}
+}
+
+// replaceable lets another process take the place of the one that start runs, and that one take another's.
+func replaceable(start Start) Start {
+	return func(ctx context.Context, p *roles.Process, args []string) error {
+		if err := p.Inherit(); err != nil {
+			return err
+		}
+		return start(ctx, p, args)
 	}
 }
 

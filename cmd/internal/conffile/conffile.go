@@ -40,7 +40,7 @@ func Part(path string) (*File, error) { return whole(read(path, false, dialect.O
 // whole adds what is wrong beyond the syntax when something is wrong already, and what can't be served.
 func whole(f *File, faults proxy.Faults) (*File, error) {
 	if len(faults) > 0 {
-		_, more, err := compile(f)
+		_, more, err := compile(f, nowhere)
 		if err != nil {
 			return f, err
 		}
@@ -75,7 +75,7 @@ func nothing(path string) topology.Fault {
 }
 
 // Check reads a file and looks at all that can be looked at without touching anything: every name counts as that of a
-// host, and no log is opened. What is right and not built yet is a notice.
+// host, and no log is opened, but whether it could be is looked at. What is right and not built yet is a notice.
 func Check(path string, published bool) (*File, error) {
 	return check(read(path, published, dialect.Options{}))
 }
@@ -92,7 +92,7 @@ func CheckText(name string, text []byte) (*File, error) {
 
 func check(f *File, faults proxy.Faults) (*File, error) {
 	faults = serves(f, faults)
-	warnings, more, err := compile(f)
+	warnings, more, err := compile(f, probed)
 	if err != nil {
 		return f, err
 	}
@@ -118,8 +118,8 @@ func notBuilt(faults []topology.Fault) (wrong proxy.Faults, later []topology.Fau
 
 // compile gives what is wrong beyond the syntax. It also looks at what is left of a file that has faults already, so that
 // all are told at once.
-func compile(f *File) (warnings []topology.Fault, faults proxy.Faults, err error) {
-	p, err := proxy.New(proxy.Config{Lookup: Placeholder, Logs: &accesslog.Files{Opener: nowhere}})
+func compile(f *File, log func(string) (io.WriteCloser, error)) (warnings []topology.Fault, faults proxy.Faults, err error) {
+	p, err := proxy.New(proxy.Config{Lookup: Placeholder, Logs: &accesslog.Files{Opener: log}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -164,6 +164,9 @@ func (nobody) Close() error { return nil }
 
 func nowhere(string) (io.WriteCloser, error) { return nobody{io.Discard}, nil }
 
+// probed is nowhere for a log that could be opened.
+func probed(path string) (io.WriteCloser, error) { return nobody{io.Discard}, accesslog.Probe(path) }
+
 // Placeholder gives every name an address that nobody has, so that a file can be looked at without asking for it.
 func Placeholder(string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.AddrFrom4([4]byte{240, 0, 0, 1})}, nil
@@ -173,6 +176,9 @@ func Placeholder(string) ([]netip.Addr, error) {
 func Summary(path string, err error) error {
 	n := strings.Count(err.Error(), "\n") + 1
 	if n == 1 {
+		if strings.HasPrefix(err.Error(), path+":") {
+			return err // it says the file and the line
+		}
 		return fmt.Errorf("%s can't be used: %w", path, err)
 	}
 	return fmt.Errorf("%s can't be used, %d faults:\n%w", path, n, err)

@@ -1,6 +1,7 @@
 package conffile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,10 +79,9 @@ server {
 	}
 }
 
-// A log is not opened, a name is not looked up.
+// A log is not made, a name is not looked up.
 func TestCheckTouchesNothing(t *testing.T) {
-	dir := t.TempDir()
-	log := filepath.Join(dir, "no", "such", "folder", "access.log")
+	log := filepath.Join(t.TempDir(), "access.log")
 	path := file(t, `server { listen 8080; access_log `+log+`; location / { proxy_pass http://no.such.host.invalid:8080; } }`)
 	f, err := Check(path, false)
 	if err != nil {
@@ -90,8 +90,34 @@ func TestCheckTouchesNothing(t *testing.T) {
 	if len(f.Read) != 1 || f.Read[0] != path {
 		t.Errorf("read %q", f.Read)
 	}
-	if _, err := os.Stat(filepath.Dir(log)); err == nil {
-		t.Error("the folder of the log was made")
+	if _, err := os.Stat(log); err == nil {
+		t.Error("the log was made")
+	}
+}
+
+// What can't be logged to is told by whoever looks at a file, as it is by whoever serves it; not by who explains it.
+func TestALogThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	for name, log := range map[string]string{"folder": filepath.Join(dir, "no", "x.log"), "no file": dir} {
+		path := file(t, "server {\n listen 8080;\n access_log "+log+";\n}\n")
+		_, checked := Check(path, false)
+		for what, err := range map[string]error{"check": checked, "usable": Usable(path, false)} {
+			if err == nil || !strings.HasPrefix(err.Error(), path+":3: access_log: open the access log: ") {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+		if _, err := Part(path); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A fault that says the file is not told the file again.
+func TestSummary(t *testing.T) {
+	for text, want := range map[string]string{"p.conf:5: bad": "p.conf:5: bad", "bad": "p.conf can't be used: bad", "p.conf:5: bad\np.conf:6: worse": "p.conf can't be used, 2 faults:\np.conf:5: bad\np.conf:6: worse"} {
+		if got := Summary("p.conf", errors.New(text)).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -38,7 +38,8 @@ func Check() *cobra.Command {
 		Use: "check FILE", Short: "Check a configuration file, with all that it includes", Args: one("a file"),
 		Long: "Check a configuration file in nginx's syntax, with all that it includes: every fault with its place and what would\n" +
 			"be allowed, then notices about what has no effect here. Exit code 1 when there are faults. Nothing is asked: not the\n" +
-			"registry, and no name server, so that names of hosts are taken as they are.",
+			"registry, and no name server, so that names of hosts are taken as they are. Logs are not opened, but a log that could not be\n" +
+			"is a fault, and so is a certificate that can't be read.",
 		Example: "  upstrand topology check nginx.conf\n  upstrand topology check - < nginx.conf\n  upstrand topology check --json nginx.conf",
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, as -o json does")

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/upstrand/upstrand/cmd/internal/conffile"
 	"github.com/upstrand/upstrand/proxy"
+	"github.com/upstrand/upstrand/proxy/site"
 )
 
 // watchEvery is how often --watch looks at the files.
@@ -28,6 +27,7 @@ type conf struct {
 	doors     *proxy.Doors
 	log       zerolog.Logger
 	metrics   confMetrics
+	replace   func(context.Context, []proxy.Socket) *os.Process // starts the process that follows on this one
 
 	mu    sync.Mutex
 	state proxy.FileState
@@ -64,21 +64,22 @@ func (c *conf) load() error {
 	began := time.Now()
 	f, err := conffile.Read(c.path, c.published)
 	if err == nil {
-		err = c.use(f.Use)
+		err = c.use(f)
 	}
 	c.note(f, began, err)
 	return err
 }
 
-func (c *conf) use(f *proxy.File) error {
-	compiled, err := c.px.Compile(f)
+func (c *conf) use(f *conffile.File) error {
+	compiled, err := c.px.Compile(f.Use)
 	if err != nil {
 		return err
 	}
+	f.Notices = append(f.Notices, compiled.Notices()...)
 	change, err := c.doors.Prepare(doorsOf(compiled))
 	if err != nil {
 		compiled.Close()
-		return err
+		return placed(err, compiled.Site().Listens())
 	}
 	if err := c.px.Use(compiled); err != nil {
 		change.Abandon()
@@ -89,9 +90,26 @@ func (c *conf) use(f *proxy.File) error {
 	return nil
 }
 
+// placed names the line of the file that wants a door which can't be opened.
+func placed(err error, listens []site.Listen) error {
+	var door *proxy.DoorError
+	if !errors.As(err, &door) {
+		return err
+	}
+	for _, l := range listens {
+		if l.Addr == door.Addr && l.Line > 0 {
+			return proxy.Faults{{File: l.File, Line: l.Line, Name: "listen", Reason: door.Error()}}
+		}
+	}
+	return err
+}
+
 func doorsOf(c *proxy.Compiled) (list []proxy.Door) {
 	for _, l := range c.Site().Listens() {
-		list = append(list, proxy.Door{Addr: l.Addr, Reuse: l.ReusePort, Both: l.Addr.Addr().Is6() && !l.V6Only, Limits: c.Site().Client(l.Addr)})
+		list = append(list, proxy.Door{
+			Addr: l.Addr, Reuse: l.ReusePort, Both: l.Addr.Addr().Is6() && !l.V6Only,
+			TLS: l.TLS, HTTP2: l.HTTP2, ProxyProtocol: l.ProxyProtocol, Conns: l.Conns, ConnsPerAddress: l.ConnsPerAddress, Limits: c.Site().Client(l.Addr),
+		})
 	}
 	return list
 }
@@ -188,6 +206,11 @@ func (c *conf) run(ctx context.Context, got *signals, watch bool) {
 			return
 		case <-got.reopen:
 			c.px.ReopenLogs()
+		case <-got.replace:
+			if next := c.replace(ctx, c.doors.Sockets()); next != nil {
+				got.handOn(next)
+				return
+			}
 		case <-got.reload:
 			c.reload("SIGHUP")
 			w.look(c.watched(), c.State().Tried)
@@ -204,22 +227,4 @@ func (c *conf) watched() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.files
-}
-
-// signals is those that concern a file. Each has its own channel of one: what comes while a reload takes its time is
-// carried out once after it, and none takes the place of the other.
-type signals struct{ reload, reopen chan os.Signal }
-
-// listen takes them from now on: before the first read, so that one which comes early does not end the process.
-func listen() *signals {
-	s := &signals{reload: make(chan os.Signal, 1), reopen: make(chan os.Signal, 1)}
-	signal.Notify(s.reload, syscall.SIGHUP)
-	signal.Notify(s.reopen, syscall.SIGUSR1)
-	return s
-}
-
-// stop gives them back: a SIGHUP that comes then ends the process.
-func (s *signals) stop() {
-	signal.Stop(s.reload)
-	signal.Stop(s.reopen)
 }

@@ -70,7 +70,7 @@ func backend(t *testing.T, name string) string {
 
 func serveFile(t *testing.T, text string, watch bool) *served {
 	t.Helper()
-	s := &served{t: t, path: filepath.Join(t.TempDir(), "test.conf"), log: &lines{}, got: &signals{make(chan os.Signal, 1), make(chan os.Signal, 1)}}
+	s := &served{t: t, path: filepath.Join(t.TempDir(), "test.conf"), log: &lines{}, got: listen(false)}
 	s.write(text)
 	log := zerolog.New(s.log)
 	px, err := proxy.New(proxy.Config{Logger: log})
@@ -217,7 +217,7 @@ func TestAnAddressThatIsTakenKeepsTheOldFile(t *testing.T) {
 	a, at, other := backend(t, "a"), freePort(t), backend(t, "other")
 	s := serveFile(t, upstreamFile(at, "server "+a+";"), false)
 	s.reload(upstreamFile(other, "server "+a+";"))
-	if got := ask(at); got != "a" || s.conf.State().Current || !strings.Contains(s.conf.State().Faults[0], "listen on "+other) {
+	if got := ask(at); got != "a" || s.conf.State().Current || !strings.Contains(s.conf.State().Faults[0], s.path+":4: listen: listen on "+other) {
 		t.Errorf("%q, %+v", got, s.conf.State())
 	}
 }
@@ -258,4 +258,18 @@ func TestWatch(t *testing.T) {
 	s.await(func() bool { return ask(at) == "two" })
 	part("b.conf", "location /b { return 200 b; }")
 	s.await(func() bool { return strings.Count(s.log.String(), "file read again") >= 2 })
+}
+
+// A file whose log can't be opened is refused, and the old one goes on.
+func TestALogThatCannotBeOpenedKeepsTheOldFile(t *testing.T) {
+	at, folder := freePort(t), filepath.Join(t.TempDir(), "no")
+	s := serveFile(t, "server { listen "+at+"; return 200 old; }", false)
+	s.reload("server { listen " + at + ";\naccess_log " + folder + "/x.log;\nreturn 200 new; }")
+	state := s.conf.State()
+	if got := ask(at); got != "old" || state.Current || len(state.Faults) != 1 || !strings.HasPrefix(state.Faults[0], s.path+":2: access_log: ") {
+		t.Errorf("%q is served; faults: %q", got, state.Faults)
+	}
+	if _, err := os.Stat(folder); err == nil {
+		t.Error("the folder was made")
+	}
 }

@@ -31,6 +31,7 @@ type Process struct {
 
 	closing chan struct{} // closed when the end begins
 	admin   string        // address of the admin server; empty without one
+	succession
 }
 
 // NewProcess returns a process without roles. deadline is what its end may take.
@@ -44,7 +45,7 @@ func NewProcess(log zerolog.Logger, deadline time.Duration) *Process {
 	ready := admin.NewReadiness()
 	return &Process{
 		Log: log, Metrics: metrics, Ready: ready, Group: rungroup.New(log, deadline), Mux: admin.Handler(ready, metrics),
-		closing: make(chan struct{}),
+		closing: make(chan struct{}), succession: newSuccession(),
 	}
 }
 
@@ -53,13 +54,21 @@ func (p *Process) Admin(addr string) error {
 	if addr == "" {
 		return nil
 	}
-	ln, err := admin.Listen(addr, "admin-listen", "admin", p.Log)
+	ln, _, err := p.listen(addr, "admin-listen", "admin")
 	if err != nil {
 		return err
 	}
 	p.admin = ln.Addr().String()
 	admin.Profiles(p.Mux)
-	p.Group.Add("admin", admin.NewServer(ln, p.Mux).Run)
+	server := admin.NewServer(ln, p.Mux)
+	p.pages = server
+	p.Group.Add("admin", func(ctx context.Context) error {
+		select {
+		case <-p.serving: // until then the process before answers
+		case <-ctx.Done():
+		}
+		return server.Run(ctx)
+	})
 	return nil
 }
 
@@ -69,6 +78,9 @@ func (p *Process) AdminAddr() string { return p.admin }
 // Run starts all parts and blocks until ctx ends or one of them does, and everything is down again. The first thing to go
 // is readiness, so that whoever sends traffic here stops.
 func (p *Process) Run(ctx context.Context) error {
+	ctx, p.end = context.WithCancelCause(ctx)
+	defer p.end(nil)
+	p.Group.Add("systemd", p.tellSystemd)
 	p.Group.OnStop("readiness", func(context.Context) error {
 		p.Ready.Hold("process", "is ending")
 		close(p.closing)

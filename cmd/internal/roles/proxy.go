@@ -19,8 +19,9 @@ import (
 	"github.com/upstrand/upstrand/heartbeat"
 	"github.com/upstrand/upstrand/proxy"
 	"github.com/upstrand/upstrand/proxy/agent"
+	"github.com/upstrand/upstrand/proxy/certs"
+	"github.com/upstrand/upstrand/proxy/front"
 	"github.com/upstrand/upstrand/proxy/http1"
-	"github.com/upstrand/upstrand/proxy/nethttp"
 )
 
 // AgentService is the service that proxies beat as.
@@ -40,10 +41,13 @@ type Proxy struct {
 	DrainWait    time.Duration
 	DrainTimeout time.Duration
 	Trusted      []string
-	AccessLog    bool
+	AccessLog    accessLog
+	Clients      clients
+	Traces       traces
+	TLS          clientTLS
 	PeerTLS      tlsconf.Files
-	Engine       nethttp.Settings // what is 0 has the engine's default
-	Peers        http1.Settings   // likewise
+	Engine       front.Settings // what is 0 has the engine's default
+	Peers        http1.Settings // likewise
 }
 
 // Flags declares the settings in their groups.
@@ -62,8 +66,11 @@ func (x *Proxy) Flags(set *settings.Set) {
 		"at the end, how long to be not ready and still serve, for whoever balances over proxies to notice")
 	g.Duration(&x.DrainTimeout, "drain-timeout", 20*time.Second, 0, time.Hour, "at the end, how long open requests may take")
 	g.Words(&x.Trusted, "trusted-proxies", "networks (CIDR) of clients whose X-Forwarded-…, Forwarded and X-Real-IP fields are believed; absent: none")
-	g.Bool(&x.AccessLog, "access-log", false, "log every request")
+	x.Clients.flags(set)
+	x.AccessLog.flags(set)
+	x.Traces.flags(set)
 	x.timeFlags(set)
+	x.TLS.flags(set)
 	x.PeerTLS.Flags(set, set.Group("TLS to instances of scheme https"), "peer-tls", "the instance")
 	x.beatFlags(set)
 	set.Check(func() settings.Problems {
@@ -160,7 +167,8 @@ func (x *Proxy) Join(p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn) (ad
 	} else {
 		follower, err := x.agent(p, k, conn, px)
 		if err != nil {
-			return "", errors.Join(err, in.close())
+			in.close()
+			return "", err
 		}
 		p.Ready.Set("proxy", func() error {
 			if err := follower.Ready(); err != nil {
@@ -169,6 +177,7 @@ func (x *Proxy) Join(p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn) (ad
 			return px.Ready()
 		})
 		report = follower.Report
+		p.keepState(follower)
 		p.Group.Add("agent", follower.Run)
 		p.Group.Add("own beats", func(ctx context.Context) error { return x.beat(ctx, p, k, conn, in.bound, follower) })
 	}
@@ -187,11 +196,12 @@ func (x *Proxy) proxy(p *Process) (*proxy.Proxy, error) {
 		return nil, err
 	}
 	conf := proxy.Config{
-		Zone: x.Zone, Engine: x.Engine, Peers: x.Peers, TrustedProxies: trusted, Logger: p.Log.With().Str("role", "proxy").Logger(), Registerer: p.Metrics,
+		Zone: x.Zone, Engine: x.Engine, Peers: x.Peers, TrustedProxies: trusted, Logger: p.Log.With().Str("role", "proxy").Logger(), Registerer: p.Metrics, AccessLog: x.AccessLog.log(),
+		TLS: x.TLS.settings(), PeerOwn: certs.Pair{Cert: x.PeerTLS.Cert, Key: x.PeerTLS.Key},
 	}
-	if x.AccessLog {
-		log := p.Log.With().Str("role", "proxy").Str("log", "access").Logger()
-		conf.AccessLog = &log
+	conf.Forwarded, conf.Via = x.Clients.Forwarded, x.Clients.Via
+	if conf.Tracer, err = x.Traces.open(p); err != nil {
+		return nil, err
 	}
 	if x.PeerTLS.Given() {
 		if conf.PeerTLS, err = x.PeerTLS.Load(); err != nil {
@@ -219,31 +229,57 @@ func (x *Proxy) agent(p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn, px
 // its doors and lets open requests end.
 func (x *Proxy) serve(ctx context.Context, p *Process, px *proxy.Proxy, in *entrance) error {
 	defer in.left()
+	defer x.Traces.close(p)
+	if p.successor && p.ready(ctx) != nil {
+		in.close()
+		return px.Shutdown(context.WithoutCancel(ctx)) // nobody was let in: nothing is waited for
+	}
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	failed := make(chan error, 1)
 	go func() { failed <- in.serve(inner) }()
+	p.succeed()
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
 	px.Leave()
-	select {
-	case err := <-failed:
-		return err
-	case <-time.After(x.DrainWait):
+	if !p.replaced.Load() {
+		select {
+		case err := <-failed:
+			return err
+		case <-time.After(x.DrainWait):
+		}
 	}
 	cancel()
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.DrainTimeout)
+	err := <-failed // the doors are closed, and whoever came in by them is known
+	return errors.Join(err, x.drain(context.WithoutCancel(ctx), p, px))
+}
+
+// drain lets what is open end. Unused connections of clients are left open for a moment first: a request may be on its way,
+// and its answer tells the client that there is no other one after it.
+func (x *Proxy) drain(ctx context.Context, p *Process, px *proxy.Proxy) error {
+	ctx, cancel := context.WithTimeout(ctx, x.DrainTimeout)
 	defer cancel()
-	err := px.Shutdown(bounded)
+	for over := time.After(min(lastCall, x.DrainTimeout)); px.Clients() > 0; {
+		select {
+		case <-time.After(lastCall / 20):
+			continue
+		case <-over:
+		}
+		break
+	}
+	err := px.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		p.Log.Warn().Dur("after", x.DrainTimeout).Msg("requests that were still open are cut")
 		err = nil
 	}
-	return errors.Join(err, <-failed)
+	return err
 }
+
+// lastCall is how long a client may still ask over a connection that it keeps once nobody is let in any more.
+const lastCall = 500 * time.Millisecond
 
 // Ends is the longest that the end of the role may take.
 func (x *Proxy) Ends() time.Duration { return x.DrainWait + x.DrainTimeout + 5*time.Second }
@@ -252,8 +288,15 @@ func (x *Proxy) Ends() time.Duration { return x.DrainWait + x.DrainTimeout + 5*t
 // proxy whose goodbye is lost is only listed as stale.
 const goodbyeTimeout = 500 * time.Millisecond
 
-// beat tells the registry of this proxy until ctx ends. That it can't be done never ends the proxy.
+// beat tells the registry of this proxy until ctx ends. That it can't be done never ends the proxy. One that takes another
+// one's place begins when it serves: until then the other one beats under the same id, and the registry would not hear it any
+// more after a beat of the newer incarnation.
 func (x *Proxy) beat(ctx context.Context, p *Process, k *kafkaconn.Options, conn *kafkaconn.Conn, bound *net.TCPAddr, a *agent.Agent) error {
+	select {
+	case <-p.serving:
+	case <-ctx.Done():
+		return nil
+	}
 	ip, port := x.address(ctx, p, conn.Brokers, bound, heartbeat.OutgoingIP)
 	if ctx.Err() != nil {
 		return nil

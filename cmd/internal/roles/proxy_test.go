@@ -81,3 +81,13 @@ func TestAddressIsLookedUpUntilFound(t *testing.T) {
 		}
 	})
 }
+
+// TestASuccessorBeatsWhenItServes: before, its beats would silence those of the process whose id it has.
+func TestASuccessorBeatsWhenItServes(t *testing.T) {
+	p := &Process{succession: succession{successor: true, serving: make(chan struct{})}}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := (&Proxy{}).beat(ctx, p, nil, nil, nil, nil); err != nil || ctx.Err() == nil { // a beat would need the rest
+		t.Error(err)
+	}
+}

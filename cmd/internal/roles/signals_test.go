@@ -35,7 +35,8 @@ func raise(t *testing.T, sig syscall.Signal) {
 
 // While a reload takes its time, whatever comes is carried out after it, once each.
 func TestNoSignalTakesThePlaceOfAnother(t *testing.T) {
-	got := listen()
+	got := listen(false)
+	got.file()
 	defer got.stop()
 	raise(t, syscall.SIGHUP)
 	eventually(t, "SIGHUP does not come", func() bool { return len(got.reload) == 1 })

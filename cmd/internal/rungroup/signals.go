@@ -11,11 +11,13 @@ import (
 // ExitAtOnce is the exit code of a process that a second signal ended.
 const ExitAtOnce = 130
 
-// Signals returns a context that ends with the first SIGINT or SIGTERM; each further one calls exit with ExitAtOnce, for
-// the person who doesn't want to wait for an orderly end. stop releases the signals.
+// Signals returns a context that ends with the first SIGINT, SIGTERM or SIGQUIT; each further one calls exit with
+// ExitAtOnce, for the person who doesn't want to wait for an orderly end. SIGQUIT is what nginx ends in good order by, and
+// what its image tells containers to be stopped with; for a dump of goroutines there are SIGABRT and the profiles. stop
+// releases the signals.
 func Signals(ctx context.Context, exit func(code int)) (_ context.Context, stop func()) {
 	got := make(chan os.Signal, 2)
-	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	ctx, cancel := context.WithCancelCause(ctx)
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {

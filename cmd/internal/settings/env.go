@@ -47,10 +47,12 @@ type Unknown struct {
 	Nearest string // the known variable most like it; empty when none is close
 }
 
-// elsewhere are variables with our prefix that the Makefile, the tests and docker-compose.yml read.
+// elsewhere are variables with our prefix that are no settings: the Makefile, the tests, docker-compose.yml and the programs
+// among themselves use them.
 var elsewhere = map[string]bool{
 	"UPSTRAND_KAFKA_JARS": true, "UPSTRAND_CACHE": true, "UPSTRAND_REAL": true, "UPSTRAND_FULL": true, "UPSTRAND_KEEP": true,
 	"UPSTRAND_BINARIES": true, "UPSTRAND_IMAGE": true, "UPSTRAND_DEMO_IMAGE": true, "UPSTRAND_DB_PASSWORD_FILE": true,
+	"UPSTRAND_HANDOVER": true, // a process sets it for the one that takes its place
 }
 
 // UnknownEnv lists the variables of environ that carry our prefix and are not in known, sorted by name. Variables that

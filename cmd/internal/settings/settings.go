@@ -102,7 +102,7 @@ func (p Problem) String() string {
 	if p.Flag == "" {
 		return p.Allowed
 	}
-	if p.Value == "" {
+	if p.Value == "" || strings.HasPrefix(p.Allowed, p.Value+":") { // the value is not there, or said by what follows
 		return "--" + p.Flag + " (" + EnvName(p.Flag) + "): " + p.Allowed
 	}
 	return "--" + p.Flag + " (" + EnvName(p.Flag) + ") is " + quote(p.Value) + ": " + p.Allowed

@@ -234,3 +234,16 @@ func TestAnAddressBecomesAURL(t *testing.T) {
 		}
 	}
 }
+
+// A value that its problem begins with, such as a file's name with the line, is said once.
+func TestAProblemSaysItsValueOnce(t *testing.T) {
+	for want, p := range map[string]Problem{
+		"--conf (UPSTRAND_CONF): p.conf:5: bad":        {"conf", "p.conf", "p.conf:5: bad"},
+		`--conf (UPSTRAND_CONF) is "p.conf": 2 faults`: {"conf", "p.conf", "2 faults"},
+		"--conf (UPSTRAND_CONF): one is needed":        {"conf", "", "one is needed"},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
