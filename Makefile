@@ -66,6 +66,14 @@ test-full: kafka-jars ## the end-to-end tests on real servers, at production tim
 compare-nginx: ## a real nginx (1.22 or later) and the proxy on the same configurations: 0 differences (about 5 minutes)
 	UPSTRAND_COMPARE=1 $(GO) test -count=1 -v -timeout 30m ./deploy/compare
 
+.PHONY: conformance-http
+conformance-http: ## suites of the wire against the built program: strictness, WebSocket, slow clients, chaos, h2spec, gRPC, restarts (about 8 minutes; CHAOS_TIME=60s, ONLY=chaos)
+	@GO="$(GO)" CHAOS_TIME="$(CHAOS_TIME)" ONLY="$(ONLY)" UPSTRAND_TEST_SWAPS=1000 deploy/wire/conformance
+
+.PHONY: fuzz-wire
+fuzz-wire: ## random and mutated requests to the proxy and to a real nginx: what is forwarded must mean the same (FUZZ_TIME=1h, ARGS="-seed 1 -only 7")
+	$(GO) run ./deploy/wire/differ -time $(FUZZ_TIME) $(ARGS)
+
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck
 	@bad=$$(gofmt -l . | grep -v '^vendor/'); test -z "$$bad" || { echo "not formatted by gofmt:"; echo "$$bad"; exit 1; }
@@ -77,12 +85,32 @@ fuzz-short: ## each fuzz target for a moment (FUZZ_TIME=10s)
 	@set -e; for f in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
 		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do \
 			echo "$$name in $$(dirname $$f)"; \
-			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ_TIME) $$(dirname $$f); \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 10x $$(dirname $$f); \
 		done; done
 
 .PHONY: bench-control
 bench-control: kafka-jars ## measure the control path on a real Kafka and a real MariaDB
-	$(GO) run ./deploy/bench
+	$(GO) run ./deploy/bench/control
+
+.PHONY: bench-proxy
+bench-proxy: ## requests per CPU-second of nginx, HAProxy, Caddy, httputil.ReverseProxy and us (Linux; about 8 minutes; ARGS="-rows get -rounds 9" …)
+	$(GO) run ./deploy/bench/proxy $(ARGS)
+
+.PHONY: bench-features
+bench-features: ## what each feature costs us: access log, header changes, metrics, TLS …
+	$(GO) run ./deploy/bench/proxy $(ARGS) features
+
+.PHONY: bench-latency
+bench-latency: ## p50, p99 and p99.9 at half of what the slowest serves, beside nginx, HAProxy and the bare backend
+	$(GO) run ./deploy/bench/proxy $(ARGS) latency
+
+.PHONY: bench-memory
+bench-memory: ## memory with 10,000 idle connections, and with 1,000 upstreams of 10 servers, beside nginx
+	$(GO) run ./deploy/bench/proxy $(ARGS) memory
+
+.PHONY: profile-proxy
+profile-proxy: ## where our time goes: processor and allocation profiles, system calls per request (ARGS="-rows post" …)
+	$(GO) run ./deploy/bench/proxy $(ARGS) profile
 
 .PHONY: bench-balance
 bench-balance: ## ns and allocations of a pick and its end, by method and number of peers, for 1 and 2 goroutines (BENCH=least …); of walks of 1, 2 and 5 stops

@@ -1,4 +1,4 @@
-// Command bench measures the control path on a real Kafka and a real MariaDB and prints the figures of the README's scale section:
+// Command control measures the control path on a real Kafka and a real MariaDB and prints the figures of the README's scale section:
 //
 //   - beats per second that one listener takes from Kafka to committed rows, with 100,000 distinct instances;
 //   - what confgen's poll costs when nothing has changed, at that many rows;
@@ -40,7 +40,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, s); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+		fmt.Fprintln(os.Stderr, "bench-control:", err)
 		os.Exit(1)
 	}
 }
