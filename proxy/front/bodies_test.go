@@ -203,29 +203,3 @@ func TestTheEndOfTheClient(t *testing.T) {
 		}
 	}
 }
-
-// TestLife: the context is one as any other.
-func TestLife(t *testing.T) {
-	var l life
-	child, cancel := context.WithCancel(&l)
-	defer cancel()
-	called := make(chan struct{})
-	stopped := context.AfterFunc(&l, func() { t.Error("called after stop") })
-	context.AfterFunc(&l, func() { close(called) })
-	if !stopped() || stopped() || l.Err() != nil || child.Err() != nil || l.Value("x") != nil {
-		t.Error("ended too soon, or a stop that stops twice")
-	}
-	l.end()
-	l.end()
-	<-called
-	<-child.Done()
-	<-l.Done()
-	late := make(chan struct{})
-	if stop := context.AfterFunc(&l, func() { close(late) }); stop() {
-		t.Error("a call that was made can't be stopped")
-	}
-	<-late
-	if l.Err() == nil {
-		t.Error("it goes on")
-	}
-}

@@ -7,7 +7,7 @@ const maxLinger = 16 << 20
 
 // close ends the connection, and gives the client the time to see its answer.
 func (c *conn) close() {
-	c.life.end()
+	c.life.End()
 	if c.verdict == preface {
 		return // somebody else's
 	}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/upstrand/upstrand/proxy/forward"
 )
 
 // conn is a client's connection. One goroutine serves it from accept to close; the sweeper and whoever ends the server look
@@ -36,8 +38,8 @@ type conn struct {
 	unsentThen int          // in bytes
 	halved     int64        // since when it knows that the client ended its side; 0: it did not; its own
 
-	life     life
-	work     *work // nil: there is nothing to do
+	life     forward.Presence // the context of its requests; the sweeper looks for the client's end
+	work     *work            // nil: there is nothing to do
 	verdict  verdict
 	fd       uintptr // within a callback of raw.Read; else noFD
 	mayBe2   bool    // its first bytes may be those of HTTP/2
@@ -241,7 +243,7 @@ func (c *conn) expire(seen int64) {
 		_ = c.base.SetDeadline(longAgo)
 		return
 	case tunnelling: // whose client may have ended its side, so that only the backend is read
-		c.life.end()
+		c.life.End()
 	}
 	_ = c.base.SetReadDeadline(longAgo)
 }
@@ -249,7 +251,7 @@ func (c *conn) expire(seen int64) {
 // cut ends the connection whatever it is doing.
 func (c *conn) cut() {
 	c.stamp.Store(dead)
-	c.life.end()
+	c.life.End()
 	_ = c.base.SetDeadline(longAgo)
 	if c.raw != nil {
 		shutDown(c.raw)

@@ -14,5 +14,5 @@
 // Limits in time cost no timer for a request: each connection has a stamp of when it began to wait for what, and a sweeper
 // looks at all of them a few times a second. A stamp that is dead is never anything else again.
 //
-// Lock order: Server, then life. client.talk is taken alone.
+// Lock order: Server, then a forward.Presence. client.talk is taken alone.
 package front

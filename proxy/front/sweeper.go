@@ -121,18 +121,18 @@ func (c *conn) sweepSending(since, now, slack int64) bool {
 
 // sweepHandling looks for the end of a client whose answer takes longer than a tick.
 func (c *conn) sweepHandling(now, age, slack int64) {
-	if age < slack || c.life.over.Load() {
+	if age < slack || c.life.Over() {
 		return
 	}
 	half, all := c.gone()
 	switch {
 	case all:
-		c.life.end()
+		c.life.End()
 	case !half:
 		c.halved = 0
 	case c.halved == 0:
 		c.halved = now
 	case now-c.halved >= halfClosed.Milliseconds():
-		c.life.end()
+		c.life.End()
 	}
 }

@@ -23,5 +23,5 @@
 //
 // What follows a request's body is told as it came; towards peers, only the fields that a Trailer field announced are sent.
 //
-// Lock order: Server, then session, then life. Pool and conn share the Pool's; it, Pools' and those of an attempt are taken alone.
+// Lock order: Server, then session, then a forward.Presence. Pool and conn share the Pool's; it, Pools' and those of an attempt are taken alone.
 package http2

@@ -20,7 +20,7 @@ import (
 type stream struct {
 	x       *session
 	id      uint32
-	life    *life
+	life    *forward.Presence
 	request forward.Request
 	fields  []forward.Field // of request
 	scratch any             // the handler's
@@ -73,7 +73,7 @@ var (
 
 func newStream(x *session, id uint32) *stream {
 	s := streams.Get().(*stream)
-	s.x, s.id, s.window, s.life = x, id, x.initial, &life{}
+	s.x, s.id, s.window, s.life = x, id, x.initial, &forward.Presence{}
 	s.moved.L, s.arrived.L = &x.mu, &x.mu
 	return s
 }
@@ -125,7 +125,7 @@ func (s *stream) handle() {
 	x.signal()
 	x.mu.Unlock()
 	x.server.writing.Add(-1)
-	s.life.end()
+	s.life.End()
 	s.release()
 }
 
@@ -157,7 +157,7 @@ func (x *session) reset(s *stream, why error) {
 	s.stop(why)
 	x.forget(s)
 	s.moved.Broadcast()
-	s.life.end()
+	s.life.End()
 }
 
 // stop ends reading of the body. The mutex is held.
