@@ -1,6 +1,10 @@
 package forward
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/upstrand/upstrand/proxy/syntax"
+)
 
 // notInTrailers are fields that must not come after the body: they say how the message is framed, routed, authenticated
 // or read, and by then that has been decided.
@@ -15,7 +19,7 @@ func inTrailers(name []byte) bool {
 			return false
 		}
 	}
-	return isToken(name)
+	return len(name) > 0 && syntax.All(name, syntax.Token)
 }
 
 // trailers are the fields after an answer's body that go on; pass says it of fields in the head.
@@ -44,14 +48,14 @@ func trailerNames(list []byte, pass func(name []byte) bool) []byte {
 	return out
 }
 
-// isToken tells whether s may be a field's name.
-func isToken(s []byte) bool {
-	for _, c := range s {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) >= 0:
-		default:
-			return false
-		}
+// FieldsOf is lines behind a body, in the words of the boundary; nil when there are none.
+func FieldsOf(lines []syntax.Line) []Field {
+	if len(lines) == 0 {
+		return nil
 	}
-	return len(s) > 0
+	out := make([]Field, len(lines))
+	for i, l := range lines {
+		out[i] = Field(l)
+	}
+	return out
 }

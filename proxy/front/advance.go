@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/upstrand/upstrand/proxy/body"
+	"github.com/upstrand/upstrand/proxy/forward"
 	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
@@ -102,7 +103,7 @@ func (w *work) arrangeChunks(c *conn, from int) {
 	case err != nil:
 		w.head.fault, w.next = faultChunk, w.w
 	case w.chunks.Done():
-		w.held = held{data: data, trailer: fieldsOf(w.chunks.Trailer())}
+		w.held = held{data: data, trailer: forward.FieldsOf(w.chunks.Trailer())}
 		w.next = from + took
 	default:
 		w.follow(c, data)

@@ -3,8 +3,6 @@ package front
 import (
 	"net/http"
 	"strconv"
-	"sync/atomic"
-	"time"
 
 	"github.com/upstrand/upstrand/proxy/forward"
 	"github.com/upstrand/upstrand/proxy/syntax"
@@ -64,7 +62,7 @@ func (cl *client) appendHead(b []byte, status int, fields []forward.Field) []byt
 		b = appendField(b, f)
 	}
 	if !dated {
-		b = append(append(append(b, "Date: "...), today()...), "\r\n"...)
+		b = append(append(append(b, "Date: "...), syntax.Date()...), "\r\n"...)
 	}
 	switch {
 	case cl.framing == byLength && !framed:
@@ -136,23 +134,4 @@ func appendTrailer(b []byte, trailer []forward.Field) []byte {
 		b = appendField(b, &trailer[i])
 	}
 	return append(b, "\r\n"...)
-}
-
-// dated is the text of a second, shared by all answers in it.
-type dated struct {
-	second int64
-	text   []byte
-}
-
-var lastDate atomic.Pointer[dated]
-
-// today is the Date field of now.
-func today() []byte {
-	now := time.Now()
-	if d := lastDate.Load(); d != nil && d.second == now.Unix() {
-		return d.text
-	}
-	d := &dated{now.Unix(), []byte(now.UTC().Format(http.TimeFormat))}
-	lastDate.Store(d)
-	return d.text
 }

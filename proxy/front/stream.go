@@ -106,16 +106,5 @@ func (s *stream) Trailer() []forward.Field {
 	if s.chunks == nil {
 		return nil
 	}
-	return fieldsOf(s.chunks.Trailer())
-}
-
-func fieldsOf(lines []syntax.Line) []forward.Field {
-	if len(lines) == 0 {
-		return nil
-	}
-	out := make([]forward.Field, len(lines))
-	for i, l := range lines {
-		out[i] = forward.Field(l)
-	}
-	return out
+	return forward.FieldsOf(s.chunks.Trailer())
 }

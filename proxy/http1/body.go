@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/upstrand/upstrand/proxy/forward"
-	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 var (
@@ -42,7 +41,7 @@ func (b answerBody) Read(p []byte) (int, error) {
 	return a.readToClose(p)
 }
 
-func (b answerBody) Trailer() []forward.Field { return fieldsOf(b.a.chunks.Trailer()) }
+func (b answerBody) Trailer() []forward.Field { return forward.FieldsOf(b.a.chunks.Trailer()) }
 
 // Ready is forward.Ready's. Of a body in chunks the line before the first one is there, and something behind it: data, or
 // all of the end.
@@ -62,18 +61,6 @@ var emptyLine = []byte("\r\n\r\n")
 
 func (b answerBody) Rewind() error    { return errNotHeld }
 func (b answerBody) Rewindable() bool { return false }
-
-// fieldsOf is what followed a body in the words of the boundary.
-func fieldsOf(lines []syntax.Line) []forward.Field {
-	if len(lines) == 0 {
-		return nil
-	}
-	out := make([]forward.Field, len(lines))
-	for i, l := range lines {
-		out[i] = forward.Field(l)
-	}
-	return out
-}
 
 func (a *attempt) readCounted(p []byte) (int, error) {
 	if int64(len(p)) > a.left {

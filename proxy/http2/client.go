@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/upstrand/upstrand/proxy/forward"
+	"github.com/upstrand/upstrand/proxy/syntax"
 )
 
 // Inform is forward.Client's.
@@ -36,7 +37,7 @@ func (s *stream) Head(status int, fields []forward.Field, length int64) error {
 	var seen seen
 	s.block = appendFields(appendStatus(s.block[:0], status), fields, &seen)
 	if !seen.date {
-		s.block = appendField(s.block, nameDate, today())
+		s.block = appendField(s.block, nameDate, syntax.Date())
 	}
 	if !seen.length && length > 0 {
 		s.block = appendNumber(s.block, nameLength, length)

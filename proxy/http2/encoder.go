@@ -3,8 +3,6 @@ package http2
 import (
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/upstrand/upstrand/proxy/forward"
 	"github.com/upstrand/upstrand/proxy/syntax"
@@ -131,23 +129,4 @@ func appendLength(b []byte, n int) []byte {
 		b = append(b, byte(n)|0x80)
 	}
 	return append(b, byte(n))
-}
-
-// dated is the text of a second, shared by all answers in it.
-type dated struct {
-	second int64
-	text   []byte
-}
-
-var lastDate atomic.Pointer[dated]
-
-// today is the date field of now.
-func today() []byte {
-	now := time.Now()
-	if d := lastDate.Load(); d != nil && d.second == now.Unix() {
-		return d.text
-	}
-	d := &dated{now.Unix(), []byte(now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))}
-	lastDate.Store(d)
-	return d.text
 }
