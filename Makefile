@@ -67,7 +67,7 @@ compare-nginx: ## a real nginx (1.22 or later) and the proxy on the same configu
 	UPSTRAND_COMPARE=1 $(GO) test -count=1 -v -timeout 30m ./deploy/compare
 
 .PHONY: conformance-http
-conformance-http: ## suites of the wire against the built program: strictness, WebSocket, slow clients, chaos, h2spec, gRPC, restarts (about 8 minutes; CHAOS_TIME=60s, ONLY=chaos)
+conformance-http: ## suites of the wire against the built program: strictness, WebSocket, slow clients, chaos, h2spec, gRPC, restarts (about 5 minutes; CHAOS_TIME=60s, ONLY=chaos)
 	@GO="$(GO)" CHAOS_TIME="$(CHAOS_TIME)" ONLY="$(ONLY)" UPSTRAND_TEST_SWAPS=1000 deploy/wire/conformance
 
 .PHONY: fuzz-wire
