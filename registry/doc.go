@@ -14,5 +14,9 @@
 // then event. All writers of the tables after revision hold its row, so what is read below it stays as read until commit, and
 // revisions and events are numbered in the order in which they become visible.
 //
+// A process that is stopped in a transaction holds its locks until the server ends the session, so pools should have it bear
+// little silence. A lease is changed by single statements, which hold no lock meanwhile; a new version is inserted under the
+// lock of the lease's row.
+//
 // The package is not a Kafka client, decodes no beats, serves no HTTP, logs nothing and starts no goroutine.
 package registry

@@ -18,85 +18,70 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.
 		return Lease{}, false, fmt.Errorf("registry: acquire lease %q for %q: name, holder and a positive ttl are needed (%v)",
 			name, holder, ttl)
 	}
-	free, held, err := s.leaseFree(ctx, name, holder)
-	if err != nil || !free {
-		return Lease{Name: name, Holder: held}, false, wrapLease("acquire", name, err)
+	for try := 0; ; try++ {
+		seen, free, err := s.lookAtLease(ctx, name, holder)
+		if err != nil || !free {
+			return Lease{Name: name, Holder: seen.Holder}, false, wrapLease("acquire", name, err)
+		}
+		if try == s.opt.Attempts {
+			return Lease{}, false, wrapLease("acquire", name, fmt.Errorf("others were quicker %d times, and it is free again", try))
+		}
+		l = Lease{Name: name, Holder: holder, Epoch: seen.Epoch + 1, TTL: ttl}
+		ok, err = s.takeLease(ctx, l, seen.Epoch)
+		switch {
+		case err != nil:
+			return Lease{}, false, wrapLease("acquire", name, err)
+		case ok:
+			return l, true, nil
+		}
 	}
-	err = s.write(ctx, func(tx *sqlx.Tx) error {
-		l, ok, err = s.acquire(ctx, tx, Lease{Name: name, Holder: holder, TTL: ttl})
-		return err
-	})
-	if err != nil {
-		return Lease{}, false, wrapLease("acquire", name, err)
-	}
-	return l, ok, nil
 }
 
-// leaseFree looks without a lock, so that standbys cost nothing.
-func (s *Store) leaseFree(ctx context.Context, name, holder string) (free bool, held string, err error) {
-	q := `SELECT holder, expires_at <= ` + s.dialect.nowMicros() + ` OR holder = ? FROM lease WHERE name = ?`
-	err = s.db.QueryRowContext(ctx, q, holder, name).Scan(&held, &free)
-	if errors.Is(err, sql.ErrNoRows) {
-		return true, "", nil
+// lookAtLease looks without a lock, so that standbys cost nothing, and says whether holder may take the lease. One that was
+// never held is there afterwards, in epoch 0.
+func (s *Store) lookAtLease(ctx context.Context, name, holder string) (l Lease, free bool, err error) {
+	l.Name = name
+	q := `SELECT holder, epoch, expires_at <= ` + s.dialect.nowMicros() + ` OR holder = ? FROM lease WHERE name = ?`
+	err = s.db.QueryRowContext(ctx, q, holder, name).Scan(&l.Holder, &l.Epoch, &free)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return l, free, err
 	}
-	return free, held, err
+	q = insert("lease", []string{"name", "holder", "epoch", "expires_at"}, 1) + s.dialect.onConflict("name") + `epoch = epoch`
+	_, err = s.exec(ctx, q, name, "", 0, 0)
+	return l, true, err
 }
 
-func (s *Store) acquire(ctx context.Context, tx *sqlx.Tx, l Lease) (Lease, bool, error) {
-	q := insert("lease", []string{"name", "holder", "epoch", "expires_at"}, 1) + s.dialect.onConflict("name") + `epoch = epoch`
-	if s.dialect == SQLite {
-		q = insert("lease", []string{"name", "holder", "epoch", "expires_at"}, 1) + ` ON CONFLICT (name) DO NOTHING`
-	}
-	if _, err := tx.ExecContext(ctx, q, l.Name, "", 0, 0); err != nil {
-		return Lease{}, false, err
-	}
-	var free bool
-	var held string
-	err := tx.QueryRowContext(ctx, `SELECT holder, epoch, expires_at <= `+s.dialect.nowMicros()+` OR holder = ? FROM lease WHERE name = ?`+
-		s.dialect.forUpdate(), l.Holder, l.Name).Scan(&held, &l.Epoch, &free)
-	if err != nil || !free {
-		return Lease{Name: l.Name, Holder: held}, false, err
-	}
-	l.Epoch++
-	_, err = tx.ExecContext(ctx, `UPDATE lease SET holder = ?, epoch = ?, expires_at = `+s.dialect.nowMicros()+` + ? WHERE name = ?`,
-		l.Holder, l.Epoch, l.TTL.Microseconds(), l.Name)
-	return l, err == nil, err
+// takeLease makes l of a lease that was seen free in an epoch, if it still is in that epoch and free. So l's epoch is
+// nobody else's, and a take that stood at a lock until long after its caller gave up does not follow a later one.
+func (s *Store) takeLease(ctx context.Context, l Lease, seen int64) (bool, error) {
+	now := s.dialect.nowMicros()
+	n, err := s.exec(ctx, `UPDATE lease SET holder = ?, epoch = ?, expires_at = `+now+` + ?
+		WHERE name = ? AND epoch = ? AND (expires_at <= `+now+` OR holder = ?)`,
+		l.Holder, l.Epoch, l.TTL.Microseconds(), l.Name, seen, l.Holder)
+	return n > 0, err
 }
 
 // RenewLease puts the expiry of a lease that is still held at now + TTL. ErrFenced: it expired or was taken over; the
 // holder must stop what it does under it.
 func (s *Store) RenewLease(ctx context.Context, l Lease) error {
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		if err := s.holdLease(ctx, tx, l); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, `UPDATE lease SET expires_at = `+s.dialect.nowMicros()+` + ? WHERE name = ?`,
-			l.TTL.Microseconds(), l.Name)
-		return err
-	})
-	return wrapLease("renew", l.Name, err)
+	return wrapLease("renew", l.Name, s.setHeld(ctx, l, `expires_at = `+s.dialect.nowMicros()+` + ?`, l.TTL.Microseconds()))
 }
 
 // ReleaseLease lets others take the lease at once. A lease that is held no more is left alone.
 func (s *Store) ReleaseLease(ctx context.Context, l Lease) error {
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE lease SET expires_at = 0 WHERE name = ? AND holder = ? AND epoch = ?`,
-			l.Name, l.Holder, l.Epoch)
-		return err
-	})
+	_, err := s.exec(ctx, `UPDATE lease SET expires_at = 0 WHERE name = ? AND holder = ? AND epoch = ?`, l.Name, l.Holder, l.Epoch)
 	return wrapLease("release", l.Name, err)
 }
 
 // RaiseEpoch raises the epoch of a held lease to atLeast, above what topic or agents have seen. It returns the lease to go
 // on with; a lower atLeast changes nothing.
 func (s *Store) RaiseEpoch(ctx context.Context, l Lease, atLeast int64) (Lease, error) {
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		if err := s.holdLease(ctx, tx, l); err != nil || atLeast <= l.Epoch {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, `UPDATE lease SET epoch = ? WHERE name = ?`, atLeast, l.Name)
-		return err
-	})
+	var err error
+	if atLeast > l.Epoch {
+		err = s.setHeld(ctx, l, `epoch = ?`, atLeast)
+	} else {
+		err = s.held(ctx, s.db, l, "")
+	}
 	if err != nil {
 		return l, wrapLease("raise the epoch of", l.Name, err)
 	}
@@ -104,13 +89,33 @@ func (s *Store) RaiseEpoch(ctx context.Context, l Lease, atLeast int64) (Lease, 
 	return l, nil
 }
 
-// holdLease locks the lease row and fails with ErrFenced unless the lease is held: same holder and epoch, not expired.
+// setHeld changes the row of a lease by one statement that finds it only while the lease is held: same holder and epoch,
+// not expired. It fails with ErrFenced otherwise.
+func (s *Store) setHeld(ctx context.Context, l Lease, set string, value int64) error {
+	n, err := s.exec(ctx, `UPDATE lease SET `+set+` WHERE name = ? AND holder = ? AND epoch = ? AND expires_at > `+s.dialect.nowMicros(),
+		value, l.Name, l.Holder, l.Epoch)
+	if err != nil || n > 0 {
+		return err
+	}
+	if err := s.held(ctx, s.db, l, ""); err != nil {
+		return err
+	}
+	return errExpired // a moment ago it was not held, whatever the database's clock says by now
+}
+
+// holdLease locks the lease row until the transaction ends, and fails with ErrFenced unless the lease is held.
 func (s *Store) holdLease(ctx context.Context, tx *sqlx.Tx, l Lease) error {
+	return s.held(ctx, tx, l, s.dialect.forUpdate())
+}
+
+var errExpired = fmt.Errorf("it has expired: %w", ErrFenced)
+
+func (s *Store) held(ctx context.Context, q sqlx.QueryerContext, l Lease, lock string) error {
 	var holder string
 	var epoch int64
 	var valid bool
-	err := tx.QueryRowContext(ctx, `SELECT holder, epoch, expires_at > `+s.dialect.nowMicros()+` FROM lease WHERE name = ?`+
-		s.dialect.forUpdate(), l.Name).Scan(&holder, &epoch, &valid)
+	err := q.QueryRowxContext(ctx, `SELECT holder, epoch, expires_at > `+s.dialect.nowMicros()+` FROM lease WHERE name = ?`+lock,
+		l.Name).Scan(&holder, &epoch, &valid)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("there is no such lease: %w", ErrFenced)
@@ -119,7 +124,7 @@ func (s *Store) holdLease(ctx context.Context, tx *sqlx.Tx, l Lease) error {
 	case holder != l.Holder || epoch != l.Epoch:
 		return fmt.Errorf("%s holds it in epoch %d: %w", holder, epoch, ErrFenced)
 	case !valid:
-		return fmt.Errorf("it has expired: %w", ErrFenced)
+		return errExpired
 	}
 	return nil
 }

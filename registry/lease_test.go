@@ -46,6 +46,11 @@ func TestLease(t *testing.T) {
 		if err := s.RenewLease(ctx, a); !errors.Is(err, ErrFenced) {
 			t.Errorf("an expired lease was renewed: %v", err)
 		}
+		for _, atLeast := range []int64{7, 0} {
+			if _, err := s.RaiseEpoch(ctx, a, atLeast); !errors.Is(err, ErrFenced) {
+				t.Errorf("the epoch of an expired lease was raised to %d: %v", atLeast, err)
+			}
+		}
 		b := mustLease(t, s, "b")
 		if b.Epoch != 2 {
 			t.Errorf("epoch %d after a takeover, want 2", b.Epoch)

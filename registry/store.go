@@ -90,8 +90,33 @@ func (s *Store) now() int64 { return s.opt.Now().UnixMicro() }
 // write runs fn in one transaction, again from the start when another transaction was in its way. fn must keep its
 // results to itself until write returns nil.
 func (s *Store) write(ctx context.Context, fn func(tx *sqlx.Tx) error) error {
+	return s.again(ctx, func() error { return s.writeOnce(ctx, fn) })
+}
+
+// exec runs a statement that is a transaction of its own, and says how many rows it changed: no lock of it is held while
+// the database waits for this process, which may have been stopped. As write, it tries again when another transaction was
+// in its way. After another error it may have been done, or be done yet: a server goes on with what was hung up on.
+func (s *Store) exec(ctx context.Context, q string, args ...any) (n int64, err error) {
+	err = s.again(ctx, func() error {
+		done, err := s.turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+		res, err := s.db.ExecContext(ctx, q, args...)
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return n, err
+}
+
+// again runs one transaction until no other is in its way, at most as often as Attempts says.
+func (s *Store) again(ctx context.Context, once func() error) error {
 	for attempt := 1; ; attempt++ {
-		err := s.writeOnce(ctx, fn)
+		err := once()
 		if err == nil || attempt >= s.opt.Attempts || !retryable(err) {
 			return err
 		}
@@ -106,15 +131,25 @@ func (s *Store) write(ctx context.Context, fn func(tx *sqlx.Tx) error) error {
 	}
 }
 
-func (s *Store) writeOnce(ctx context.Context, fn func(tx *sqlx.Tx) error) error {
-	if s.dialect == SQLite {
-		select {
-		case s.writer <- struct{}{}:
-			defer func() { <-s.writer }()
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// turn waits until this Store may write, which done ends.
+func (s *Store) turn(ctx context.Context) (done func(), err error) {
+	if s.dialect != SQLite {
+		return func() {}, nil
 	}
+	select {
+	case s.writer <- struct{}{}:
+		return func() { <-s.writer }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *Store) writeOnce(ctx context.Context, fn func(tx *sqlx.Tx) error) error {
+	done, err := s.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	tx, err := s.db.BeginTxx(ctx, s.dialect.writeTx())
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)

@@ -5,7 +5,9 @@ package mysqldb
 import (
 	"database/sql"
 	"fmt"
+	"maps"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,22 +67,26 @@ func validAddr(s string) bool {
 
 func shortText(s string) bool { return s != "" && len(s) <= 80 && !strings.ContainsAny(s, "\x00\r\n") }
 
-// Lifetimes of pooled connections: bounded, so that after a failover behind a name or a proxy the pool moves on.
+// silence is for how long a server bears a client that neither sends what is next nor takes what it asked for. A client
+// that is frozen in a transaction (a stopped process, a hung host) holds its locks, and with them everybody else, at most
+// that long. The servers' own limits are 8 hours and a minute.
+const silence = 5 * time.Second
+
+// Lifetimes of pooled connections: bounded, so that after a failover behind a name or a proxy the pool moves on. The pool
+// looks for idle ones once a second or so: they are closed before the server loses patience with them, which it would log,
+// and still serve those who look every 2 s.
 const (
 	dialTimeout = 5 * time.Second
 	lifetime    = 3 * time.Minute
-	idleTime    = time.Minute
+	idleTime    = silence / 2
 )
 
-// Open builds the pool; it does not dial. A patient one has no limit on how long a statement may take. The driver's own
-// messages go to log at debug level.
+// Open builds the pool; it does not dial. A patient one has no limit on how long a statement may take, nor on how long a
+// session is silent: migrations hold a lock by one. The driver's own messages go to log at debug level.
 func (o *Options) Open(log zerolog.Logger, patient bool) (*sqlx.DB, error) {
-	conf, err := o.config(log)
+	conf, err := o.config(log, patient)
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
-	}
-	if patient {
-		conf.ReadTimeout, conf.WriteTimeout = 0, 0
 	}
 	connector, err := mysql.NewConnector(conf)
 	if err != nil {
@@ -96,15 +102,20 @@ func (o *Options) Open(log zerolog.Logger, patient bool) (*sqlx.DB, error) {
 
 // config is the driver's configuration. ClientFoundRows: a conditional update that finds its row but changes nothing still
 // counts it, which the store's fences rely on. RejectReadOnly: a server that a failover made read-only is left. Without
-// InterpolateParams each statement would take two round trips.
-func (o *Options) config(log zerolog.Logger) (*mysql.Config, error) {
+// InterpolateParams each statement would take two round trips. The driver's look at a connection before it is used again
+// stays on: one that the server has closed is replaced before anything is sent.
+func (o *Options) config(log zerolog.Logger, patient bool) (*mysql.Config, error) {
 	conf := mysql.NewConfig()
 	conf.Net, conf.Addr = "tcp", o.Addr
 	if strings.HasPrefix(o.Addr, "/") {
 		conf.Net = "unix"
 	}
 	conf.DBName, conf.User = o.Database, o.User
-	conf.Timeout, conf.ReadTimeout, conf.WriteTimeout = dialTimeout, o.Timeout, o.Timeout
+	conf.Timeout = dialTimeout
+	if !patient {
+		conf.ReadTimeout, conf.WriteTimeout = o.Timeout, o.Timeout
+		conf.Params = maps.Clone(session)
+	}
 	conf.ClientFoundRows, conf.InterpolateParams, conf.RejectReadOnly = true, true, true
 	conf.Logger = quiet{log}
 	if err := conf.Apply(mysql.Charset("utf8mb4", "")); err != nil {
@@ -119,6 +130,16 @@ func (o *Options) config(log zerolog.Logger) (*mysql.Config, error) {
 	}
 	return conf, o.tls(conf)
 }
+
+// session are the variables of a session, the same in MySQL and MariaDB. Leases are written by statements that are
+// transactions of their own, so autocommit is not left to the server's configuration.
+var session = map[string]string{
+	"wait_timeout":      seconds(silence),
+	"net_write_timeout": seconds(silence),
+	"autocommit":        "1",
+}
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
 // tls sets what --mysql-tls asks for. Without a name to expect it is the host that is dialled.
 func (o *Options) tls(conf *mysql.Config) error {

@@ -44,7 +44,7 @@ func TestDriverGetsWhatTheStoreRelies(t *testing.T) {
 	if err := set.Problems().Err(); err != nil {
 		t.Fatal(err)
 	}
-	conf, err := o.config(zerolog.Nop())
+	conf, err := o.config(zerolog.Nop(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,13 +52,19 @@ func TestDriverGetsWhatTheStoreRelies(t *testing.T) {
 		t.Errorf("config %+v", conf)
 	}
 	dsn := conf.FormatDSN()
-	for _, want := range []string{"me:" + secretText + "@tcp(db:3307)/reg", "charset=utf8mb4"} {
+	for _, want := range []string{"me:" + secretText + "@tcp(db:3307)/reg", "charset=utf8mb4", "wait_timeout=5", "net_write_timeout=5", "autocommit=1"} {
 		if !strings.Contains(dsn, want) {
 			t.Errorf("DSN lacks %q", want)
 		}
 	}
 	if conf.TLS != nil {
 		t.Error("TLS without being asked for")
+	}
+	if !conf.CheckConnLiveness {
+		t.Error("what the server closed would be used")
+	}
+	if conf, err := o.config(zerolog.Nop(), true); err != nil || conf.ReadTimeout != 0 || conf.WriteTimeout != 0 || len(conf.Params) > 0 {
+		t.Errorf("patient: config %+v, error %v", conf, err)
 	}
 	if strings.Contains(fmt.Sprintf("%+v", o), secretText) {
 		t.Error("the options hold the password")
@@ -67,7 +73,7 @@ func TestDriverGetsWhatTheStoreRelies(t *testing.T) {
 
 func TestSocketAndTLS(t *testing.T) {
 	o, _ := parse(t, "--mysql-addr=/run/mysqld/mysqld.sock")
-	if conf, err := o.config(zerolog.Nop()); err != nil || conf.Net != "unix" {
+	if conf, err := o.config(zerolog.Nop(), false); err != nil || conf.Net != "unix" {
 		t.Errorf("net %q, error %v", conf.Net, err)
 	}
 	cases := map[string]struct {
@@ -85,7 +91,7 @@ func TestSocketAndTLS(t *testing.T) {
 		if err := set.Problems().Err(); err != nil {
 			t.Fatal(err)
 		}
-		conf, err := o.config(zerolog.Nop())
+		conf, err := o.config(zerolog.Nop(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
