@@ -23,18 +23,18 @@ func (p *Proxy) follow(r *forward.Request, began int64) forward.Span {
 func (w *routed) finish(to *target, began int64) {
 	x := &w.exchange
 	out := x.Outcome()
-	w.finished = site.Finished{
+	f := site.Finished{
 		In: w.in, Remote: w.in.Remote, Status: out.Status, Bytes: out.Bytes, Began: began, Ended: w.proxy.clock(), Trail: w.trail, Exchange: out, Span: x.Span,
 	}
-	to.service.count(&w.finished)
-	w.proxy.tell(&w.finished, to.name, "", w.table)
+	to.service.count(&f)
+	w.proxy.tell(&f, to.name, "", w.table)
 }
 
 // finishSite is the same for a request of a file's.
-func (p *Proxy) finishSite(f *site.Finished) {
+func (p *Proxy) finishSite(f site.Finished) {
 	t := f.Env.(*table)
-	t.counted(f.Exchange.Upstream).count(f)
-	p.tell(f, f.Exchange.Upstream, f.Location, t)
+	t.counted(f.Exchange.Upstream).count(&f)
+	p.tell(&f, f.Exchange.Upstream, f.Location, t)
 }
 
 // tell writes the request's line and ends its span, where there are such.

@@ -10,14 +10,30 @@ import (
 	"github.com/upstrand/upstrand/proxy/site"
 )
 
-// Handle serves one request: it is what an engine calls.
+// Handle serves one request: it is what an engine calls. A file's server blocks come before published routes.
 func (p *Proxy) Handle(ctx context.Context, r *forward.Request, c forward.Client) {
 	began := p.clock()
 	t := p.table.Load()
-	if t != nil && t.site != nil {
-		p.handleSite(ctx, t, r, c, began)
+	if t == nil || t.site == nil {
+		p.byRoute(ctx, t, r, c, began)
 		return
 	}
+	if t = p.enter(t, r, c); t == nil {
+		return
+	}
+	of := site.Served{At: began, Done: p.done}
+	if p.config.Tracer != nil {
+		of.Span = p.follow(r, began)
+	}
+	defer t.users.exit()
+	t.site.Continue(ctx, t, r, c, &of)
+	if of.Again {
+		p.again(ctx, t, r, c, &of)
+	}
+}
+
+// byRoute serves a request by a published route.
+func (p *Proxy) byRoute(ctx context.Context, t *table, r *forward.Request, c forward.Client, began int64) {
 	if r.Proxy != nil {
 		p.believe(r)
 	}

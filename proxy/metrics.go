@@ -6,16 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics is what the proxy counts. Series of a service are made when there is something to count and deleted when its
-// last route goes.
+// metrics is what the proxy counts beside what every request is counted in, which is timings. Series of a service are made when
+// there is something to count and deleted when its last route goes.
 type metrics struct {
-	requests *prometheus.CounterVec   // service, code
-	seconds  *prometheus.HistogramVec // service, code
-	headers  *prometheus.HistogramVec // service
-	retries  *prometheus.CounterVec   // service
-	noPeer   *prometheus.CounterVec   // service
-	noSocket *prometheus.CounterVec   // service
-	unrouted *prometheus.CounterVec   // code
+	retries  *prometheus.CounterVec // service
+	noPeer   *prometheus.CounterVec // service
+	noSocket *prometheus.CounterVec // service
+	unrouted *prometheus.CounterVec // code
 	version  prometheus.Gauge
 	epoch    prometheus.Gauge
 	problems prometheus.Gauge
@@ -23,9 +20,6 @@ type metrics struct {
 	applies  prometheus.Counter
 	applying prometheus.Histogram
 }
-
-// latencies are the bounds of the histograms, in seconds.
-var latencies = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
 var codeClasses = [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
@@ -37,15 +31,10 @@ func newMetrics(r prometheus.Registerer, age func() float64) (*metrics, error) {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "upstrand_proxy_" + name, Help: help})
 	}
 	m := &metrics{
-		requests: counter("requests_total", "Requests by service and class of the answer; none: the client left before it.", "service", "code"),
 		retries:  counter("retries_total", "Attempts beyond the first of a request.", "service"),
 		noPeer:   counter("no_peer_total", "Requests for which there was no peer at all.", "service"),
 		noSocket: counter("no_socket_total", "Requests for which this process had no file descriptor, or no memory, to reach a peer.", "service"),
 		unrouted: counter("unrouted_requests_total", "Requests that no route took, by class of our answer.", "code"),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "upstrand_proxy_request_seconds",
-			Help: "Time from a request's head to the end of its answer, by class of the answer.", Buckets: latencies}, []string{"service", "code"}),
-		headers: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "upstrand_proxy_upstream_header_seconds",
-			Help: "Time of an attempt until the head of the instance's answer.", Buckets: latencies}, []string{"service"}),
 		version:  gauge("topology_version", "Version of the topology in force."),
 		epoch:    gauge("topology_epoch", "Epoch of the topology in force."),
 		problems: gauge("topology_problems", "Parts of the topology in force that could not be used."),
@@ -54,7 +43,7 @@ func newMetrics(r prometheus.Registerer, age func() float64) (*metrics, error) {
 		applying: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "upstrand_proxy_topology_apply_seconds",
 			Help: "Time to build and store a table.", Buckets: prometheus.ExponentialBuckets(.0001, 4, 8)}),
 	}
-	all := []prometheus.Collector{m.requests, m.retries, m.noPeer, m.noSocket, m.unrouted, m.seconds, m.headers, m.version, m.epoch, m.problems, m.shadowed, m.applies, m.applying,
+	all := []prometheus.Collector{m.retries, m.noPeer, m.noSocket, m.unrouted, m.version, m.epoch, m.problems, m.shadowed, m.applies, m.applying,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "upstrand_proxy_topology_age_seconds",
 			Help: "Time since the topology in force was committed; -1 without one."}, age)}
 	if r == nil {

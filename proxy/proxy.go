@@ -107,7 +107,7 @@ type Proxy struct {
 	failures  *quietLog
 	refusals  *quietLog
 	lines     *lineLog // nil: there is no access log but those of a file
-	done      func(*site.Finished)
+	done      func(site.Finished)
 
 	applying sync.Mutex // serialises Apply, Use and Renew; guards what follows
 	expander *topology.Expander
@@ -151,7 +151,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	if c.Registerer != nil {
-		for _, of := range []prometheus.Collector{newStrandMetrics(p), newFlowMetrics(p)} {
+		for _, of := range []prometheus.Collector{newTimingMetrics(p), newStrandMetrics(p), newFlowMetrics(p)} {
 			if err := c.Registerer.Register(of); err != nil {
 				return nil, fmt.Errorf("proxy: metrics: %w", err)
 			}
@@ -164,7 +164,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	p.done = p.finishSite
-	p.services = services{make: p.newService}
+	p.services.make = p.newService
 	p.servers.begin(p)
 	p.hosts = hosts{proxy: p, all: map[string]*host{}}
 	p.hosts.ctx, p.hosts.end = context.WithCancel(context.Background())
@@ -172,7 +172,7 @@ func New(c Config) (*Proxy, error) {
 }
 
 func (p *Proxy) newService(name string) *service {
-	s := &service{name: name, all: p.metrics}
+	s := &service{name: name, since: time.Now(), all: p.metrics}
 	if p.config.RetryShare > 0 {
 		s.budget = forward.NewBudget(p.clock, p.config.RetryShare, p.config.RetryAtOnce, p.config.RetryWait)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/upstrand/upstrand/proxy/balance"
 	"github.com/upstrand/upstrand/proxy/forward"
-	"github.com/upstrand/upstrand/proxy/site"
 	"github.com/upstrand/upstrand/proxy/upstrand"
 )
 
@@ -15,18 +14,19 @@ type routed struct {
 	proxy    *Proxy
 	in       *forward.Request
 	table    *table // the last one that was looked into
-	draft    forward.Draft
-	exchange forward.Exchange
 	trail    forward.Trail
-	finished site.Finished
+	renew    func() (*balance.Group, forward.Walk, bool)
+	walks    bool // walk or again is used
+	exchange forward.Exchange
+	tries    [1]forward.Try // memory for the trail of most requests
+	draft    forward.Draft
 	walk     upstrand.Walk
 	again    upstrand.Walk // in a newer table
-	renew    func() (*balance.Group, forward.Walk, bool)
 }
 
 var routeds = sync.Pool{New: func() any {
 	w := &routed{}
-	w.renew = w.renewed
+	w.renew, w.trail = w.renewed, w.tries[:0]
 	return w
 }}
 
@@ -52,10 +52,12 @@ func (w *routed) release() {
 	keep := w.in.Scratch
 	w.exchange.Clear()
 	clear(w.trail) // of peers that may have left
-	w.trail, w.finished = w.trail[:0], site.Finished{}
+	w.trail = w.trail[:0]
 	w.draft.Clear()
 	w.proxy, w.table, w.in = nil, nil, nil
-	w.walk, w.again = upstrand.Walk{}, upstrand.Walk{}
+	if w.walks {
+		w.walk, w.again, w.walks = upstrand.Walk{}, upstrand.Walk{}, false
+	}
 	if keep != nil && *keep == nil {
 		*keep = w
 		return
@@ -69,9 +71,15 @@ func (w *routed) begin(to *target, c forward.Client, now int64) *forward.Exchang
 	x.Name, x.Client, x.Request = to.name, c, w.draft.Make(w.in, p.identity(w.in.Remote))
 	x.Policy, x.Budget, x.Opener, x.Clock, x.RetryAfter = &p.config.Policy, to.service.budget, p.pools, p.clock, p.config.RetryAfter
 	x.Renew, x.At, x.Trail, x.Failures = w.renew, now, &w.trail, w
-	x.Group, x.Walk = to.begin(&w.walk, w.in.Method, now)
+	x.Group, x.Walk = w.lead(to, &w.walk, now)
 	p.keepBody(w.in, x.Walk)
 	return x
+}
+
+// lead is where the request goes first on its way to a target.
+func (w *routed) lead(to *target, walk *upstrand.Walk, now int64) (*balance.Group, forward.Walk) {
+	w.walks = w.walks || to.strand != nil
+	return to.begin(walk, w.in.Method, now)
 }
 
 // renewed is Exchange.Renew: what the route leads to in the table of now, when that is another one.
@@ -85,6 +93,6 @@ func (w *routed) renewed() (*balance.Group, forward.Walk, bool) {
 	if to == nil {
 		return nil, nil, false
 	}
-	group, walk := to.begin(&w.again, w.in.Method, w.proxy.clock())
+	group, walk := w.lead(to, &w.again, w.proxy.clock())
 	return group, walk, true
 }

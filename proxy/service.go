@@ -14,20 +14,15 @@ import (
 // service is what outlives tables about the target of routes: its metrics and its retry budget.
 type service struct {
 	name   string
+	since  time.Time
 	budget *forward.Budget
 	all    *metrics
 
-	codes   [len(codeClasses)]atomic.Pointer[codeSeries]
-	headers atomic.Pointer[prometheus.Observer]
+	codes   [len(codeClasses)]timing // of requests, by class of the answer
+	headers timing                   // of attempts
 
 	mu   sync.Mutex
 	gone bool // its series are deleted; requests that still end make no new ones
-}
-
-// codeSeries is what is counted of answers of one class.
-type codeSeries struct {
-	requests prometheus.Counter
-	seconds  prometheus.Observer
 }
 
 // count takes in how a request ended.
@@ -36,48 +31,15 @@ func (s *service) count(f *site.Finished) {
 	if class < 0 || class >= len(codeClasses) {
 		class = 0
 	}
-	series := s.codes[class].Load()
-	if series == nil {
-		if series = s.make(class); series == nil {
-			return
-		}
-	}
-	series.requests.Inc()
-	series.seconds.Observe(time.Duration(f.Ended - f.Began).Seconds())
+	s.codes[class].observe(time.Duration(f.Ended - f.Began))
 	for i := range f.Trail {
-		if f.Trail[i].Header >= 0 {
-			s.countHeader(f.Trail[i].Header)
+		if took := f.Trail[i].Header; took >= 0 {
+			s.headers.observe(took)
 		}
 	}
 	if f.Exchange.Attempts > 1 || f.Exchange.Cause != "" {
 		s.countRare(f.Exchange)
 	}
-}
-
-func (s *service) make(class int) *codeSeries {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gone {
-		return nil
-	}
-	series := &codeSeries{s.all.requests.WithLabelValues(s.name, codeClasses[class]), s.all.seconds.WithLabelValues(s.name, codeClasses[class])}
-	s.codes[class].Store(series)
-	return series
-}
-
-func (s *service) countHeader(took time.Duration) {
-	o := s.headers.Load()
-	if o == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.gone {
-			return
-		}
-		made := s.all.headers.WithLabelValues(s.name)
-		o = &made
-		s.headers.Store(o)
-	}
-	(*o).Observe(took.Seconds())
 }
 
 var causeNoSocket = forward.NoSocket.String()
@@ -99,23 +61,20 @@ func (s *service) countRare(out *forward.Outcome) {
 	}
 }
 
-// forget deletes the service's series.
+// forget deletes the service's series; its timings go with it.
 func (s *service) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true
 	label := prometheus.Labels{"service": s.name}
-	s.all.requests.DeletePartialMatch(label)
-	s.all.seconds.DeletePartialMatch(label)
-	s.all.headers.DeletePartialMatch(label)
 	s.all.retries.DeletePartialMatch(label)
 	s.all.noPeer.DeletePartialMatch(label)
 	s.all.noSocket.DeletePartialMatch(label)
 }
 
-// services is those of the table in force. It is used under Proxy.applying.
+// services is those of the table in force. It is used under Proxy.applying, but for live.
 type services struct {
-	live map[string]*service
+	live atomic.Pointer[map[string]*service] // never changed, but replaced; nil: there are none yet
 	make func(name string) *service
 }
 
@@ -123,7 +82,10 @@ type services struct {
 func (all *services) get(name string, next map[string]*service) *service {
 	s := next[name]
 	if s == nil {
-		if s = all.live[name]; s == nil {
+		if live := all.live.Load(); live != nil {
+			s = (*live)[name]
+		}
+		if s == nil {
 			s = all.make(name)
 		}
 		next[name] = s
@@ -133,10 +95,13 @@ func (all *services) get(name string, next map[string]*service) *service {
 
 // set makes next the live ones and forgets those that are not among them.
 func (all *services) set(next map[string]*service) {
-	for name, s := range all.live {
+	before := all.live.Swap(&next)
+	if before == nil {
+		return
+	}
+	for name, s := range *before {
 		if next[name] == nil {
 			s.forget()
 		}
 	}
-	all.live = next
 }

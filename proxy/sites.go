@@ -13,14 +13,14 @@ import (
 	"github.com/upstrand/upstrand/proxy/site"
 )
 
-// handleSite serves a request by the file's server blocks. It holds the site, so that one which was replaced is closed,
-// with its logs, when its last request has ended.
-func (p *Proxy) handleSite(ctx context.Context, t *table, r *forward.Request, c forward.Client, began int64) {
+// enter counts a request in with the site that is to serve it, so that one which was replaced is closed, with its logs, when
+// its last request has ended. Nil: nobody serves it, and it was cut off.
+func (p *Proxy) enter(t *table, r *forward.Request, c forward.Client) *table {
 	for !t.users.enter() {
 		next := p.table.Load()
 		if next == t { // the proxy is shut down
 			c.Abort()
-			return
+			return nil
 		}
 		t = next
 	}
@@ -28,30 +28,29 @@ func (p *Proxy) handleSite(ctx context.Context, t *table, r *forward.Request, c 
 		// The door that the client came in by is closed since: it must not meet the servers of another address.
 		t.users.exit()
 		c.Abort()
-		return
+		return nil
 	}
-	p.bySite(ctx, t, r, c, site.Served{At: began, Done: p.done, Span: p.follow(r, began)})
+	return t
 }
 
-// bySite has a site serve a request that was counted in, and the one of now after it when all upstreams that the request
-// knew are gone by then.
-func (p *Proxy) bySite(ctx context.Context, t *table, r *forward.Request, c forward.Client, before site.Served) {
-	defer t.users.exit()
-	served := t.site.Continue(ctx, t, r, c, before)
-	if !served.Again {
-		return
-	}
+// again serves a request that a table has left since all upstreams that it knew are gone: by the site of now.
+func (p *Proxy) again(ctx context.Context, t *table, r *forward.Request, c forward.Client, of *site.Served) {
 	for {
 		next := p.table.Load()
 		switch {
 		case next.site == nil || !next.site.Takes(r.Local): // it has changed again
-			t.site.Continue(ctx, t, r, c, served.Here())
+			of.Here()
+			t.site.Continue(ctx, t, r, c, of)
 			return
 		case next.users.enter():
-			p.bySite(ctx, next, r, c, served)
+			defer next.users.exit()
+			if next.site.Continue(ctx, next, r, c, of); of.Again {
+				p.again(ctx, next, r, c, of)
+			}
 			return
 		case p.table.Load() == next: // the proxy is shut down
-			t.site.Continue(ctx, t, r, c, served.Here())
+			of.Here()
+			t.site.Continue(ctx, t, r, c, of)
 			return
 		}
 	}
@@ -187,6 +186,9 @@ func (t *table) addHosts(c *Compiled) {
 
 // Now is site.Env's.
 func (t *table) Now() int64 { return t.proxy.clock() }
+
+// Clock is site.Clocked's.
+func (t *table) Clock() balance.Clock { return t.proxy.clock }
 
 // Connections is site.Counter's.
 func (t *table) Connections() site.Connections {

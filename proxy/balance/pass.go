@@ -17,34 +17,49 @@ const (
 const NoLimit = 0
 
 // Pass is one request's way through one upstream: which peers it has tried, how many tries are left, the attempt that
-// is open. It belongs to one goroutine; a value on the stack costs no allocation.
+// is open. It belongs to one goroutine. What the end of an attempt needs stands first.
 type Pass struct {
-	group    *Group
-	open     *Peer // nil: no attempt is open
+	group *Group
+	open  *Peer // nil: no attempt is open
+	tries int
+	began int64 // Unix milliseconds of the open attempt, where times are kept
+	head  int64 // from then to the head of the answer; -1 before
+
 	last     *Peer // given last
 	ask      *Ask
 	explain  *Explanation // filled by the next pick
-	tries    int
-	given    int // picks that gave a peer
+	given    int          // picks that gave a peer
 	inBackup bool
 	marks    marks
 	memo     Memo
 	learn    learning // for sticky
-	began    int64    // Unix milliseconds of the open attempt, where times are kept
-	head     int64    // from then to the head of the answer; -1 before
 }
 
-// Begin starts a request's pass. The number of tries is that of the peers which are not down, passed over or not, and
-// at most limit unless that is NoLimit. A nil ask says nothing; another one is looked at until the last pick.
+// Begin is Pass.Begin in memory of its own: on the stack it costs no allocation.
 func (g *Group) Begin(limit int, ask *Ask) Pass {
-	tries := g.main.tries + g.backup.tries
+	return Pass{group: g, tries: g.tries(limit), ask: ask, head: -1}
+}
+
+// Begin starts a request's pass through g. The number of tries is that of the peers which are not down, passed over or not,
+// and at most limit unless that is NoLimit. A nil ask says nothing; another one is looked at until the last pick. What was
+// in p before is forgotten: no attempt of it may be open.
+func (p *Pass) Begin(g *Group, limit int, ask *Ask) {
+	if p.group != nil {
+		*p = Pass{}
+	}
+	p.group, p.tries, p.ask, p.head = g, g.tries(limit), ask, -1
+}
+
+// tries is how many a pass begins with.
+func (g *Group) tries(limit int) int {
+	n := g.main.tries + g.backup.tries
 	if g.single {
-		tries = 1
+		n = 1
 	}
 	if limit != NoLimit {
-		tries = min(tries, limit)
+		n = min(n, limit)
 	}
-	return Pass{group: g, tries: tries, ask: ask, head: -1}
+	return n
 }
 
 // Tries is the number of attempts that may still end; an open one is among them.
@@ -136,7 +151,10 @@ func (p *Pass) give(l *list, i int, now moment) *Peer {
 func (p *Pass) attempt(peer *Peer, now moment) *Peer {
 	p.open, p.last = peer, peer
 	p.given++
-	p.head, p.learn = -1, learning{}
+	p.head = -1
+	if p.group.learns() {
+		p.learn = learning{}
+	}
 	if p.group.timing != untimed {
 		p.began = now.milli
 		peer.times.open(now.milli)

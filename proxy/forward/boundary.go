@@ -27,6 +27,8 @@ type Request struct {
 	Body      Source // nil without a body
 	Remote    netip.Addr
 	Secure    bool // came over TLS
+	// Plain: the names of all fields are known to be of letters, digits and hyphens only.
+	Plain bool
 
 	// What follows is known of a client's request only.
 	RemotePort uint16
@@ -62,6 +64,14 @@ type Source interface {
 	Rewind() error
 	// Rewindable tells whether Rewind would succeed now.
 	Rewindable() bool
+}
+
+// AtHand is a Source that can give what is left of it in one piece when all of that is there already.
+type AtHand interface {
+	// AtHand gives all that is left of the body when it is at hand and its end is known: then the body is at its end, as after a
+	// Read that gave io.EOF. The bytes are valid as long as the memory of the attempt. With false nothing has happened, and Read
+	// is to be used.
+	AtHand() (rest []byte, ok bool)
 }
 
 // Holder is a Source that can take the whole body in before any of it is sent.

@@ -7,16 +7,15 @@ import (
 	"github.com/upstrand/upstrand/proxy/balance"
 )
 
-// answer is the head of a backend's answer.
-type answer struct {
+// inform is an informational head.
+type inform struct {
 	status int
 	fields []Field
-	held   []info // informational heads that wait until it is sure that this attempt stays
 }
 
-type info struct {
-	status int
-	fields []Field
+// informational tells whether another head follows one with this status.
+func informational(status int) bool {
+	return status < 200 && status != http.StatusSwitchingProtocols && status != Headless
 }
 
 // maxInforms bounds the informational heads of one attempt.
@@ -24,78 +23,81 @@ const maxInforms = 16
 
 var errTooManyInforms = errors.New("too many informational answers")
 
-// readHead reads up to the final head. Informational ones go to the client at once when no other attempt can follow;
-// else they wait, since nothing of an attempt that is left may reach the client.
-func (x *Exchange) readHead(b Backend, last bool, a *answer) error {
+// inform passes an informational head on, and those that follow it, and gives the final one. They go to the client at once
+// when no other attempt can follow; else they wait, since nothing of an attempt that is left may reach the client.
+func (x *Exchange) inform(status int, fields []Field) (int, []Field, error) {
+	last := x.pass.Tries() <= 1 && !x.more()
 	for range maxInforms {
-		status, fields, err := b.Head()
-		if err != nil {
-			return err
-		}
-		if status >= 200 || status == http.StatusSwitchingProtocols || status == Headless {
-			a.status, a.fields = status, fields
-			return nil
-		}
 		fields = endToEnd(nil, fields)
 		if !last {
-			a.held = append(a.held, info{status, fields})
-			continue
+			x.informs = append(x.informs, inform{status, fields})
+		} else if err := x.Client.Inform(status, fields); err != nil {
+			return 0, nil, &Error{Class: ClientBody, Err: err}
 		}
-		if err := x.Client.Inform(status, fields); err != nil {
-			return &Error{Class: ClientBody, Err: err}
+		var err error
+		if status, fields, err = x.backend.Head(); err != nil || !informational(status) {
+			return status, fields, err
 		}
 	}
-	return &Error{Class: OnInvalidHeader, Err: errTooManyInforms}
+	return 0, nil, &Error{Class: OnInvalidHeader, Err: errTooManyInforms}
 }
 
 // deliver passes the answer on and ends the attempt at the last byte read.
-func (x *Exchange) deliver(b Backend, pass *balance.Pass, a *answer) {
-	fields, ok := x.head(pass, a)
+func (x *Exchange) deliver(status int, head []Field) {
+	fields, ok := x.head(status, head)
 	if !ok {
-		x.intercept(b, pass, a)
+		x.intercept(status)
 		return
 	}
 	x.out.Answered = true
-	for _, i := range a.held {
-		if x.Client.Inform(i.status, i.fields) != nil {
-			x.lost(b, pass)
-			return
-		}
-		x.waited()
-	}
-	if a.status == http.StatusSwitchingProtocols {
-		x.tunnel(b, pass, a, fields)
+	if x.informs != nil && !x.informed() {
 		return
 	}
-	x.out.Status = a.status
-	length := lengthOf(a.fields)
-	if x.bodiless(a.status) {
-		x.succeed(b, pass)
-		if x.Client.Head(a.status, fields, length) != nil || x.Client.End(nil) != nil {
+	if status == http.StatusSwitchingProtocols {
+		x.tunnel(head, fields)
+		return
+	}
+	x.out.Status = status
+	length := lengthOf(head)
+	if x.bodiless(status) {
+		x.succeed()
+		if x.Client.Head(status, fields, length) != nil || x.Client.End(nil) != nil {
 			x.out.Cause = "client_gone"
 		}
 		return
 	}
 	if length < 0 {
-		x.cork(b)
+		x.cork()
 	}
-	if x.Client.Head(a.status, fields, length) != nil {
-		x.lost(b, pass)
+	if x.Client.Head(status, fields, length) != nil {
+		x.lost()
 		return
 	}
-	x.copyBody(b, pass, a.fields, length)
+	x.copyBody(head, length)
+}
+
+// informed passes on the informational heads that have waited. It is false when the client is gone.
+func (x *Exchange) informed() bool {
+	for _, i := range x.informs {
+		if x.Client.Inform(i.status, i.fields) != nil {
+			x.lost()
+			return false
+		}
+		x.waited()
+	}
+	return true
 }
 
 func (x *Exchange) bodiless(status int) bool {
-	return status == http.StatusNoContent || status == http.StatusNotModified || string(x.Request.Method) == http.MethodHead
+	return status == http.StatusNoContent || status == http.StatusNotModified || x.headOnly
 }
 
 // lost ends an attempt whose client went away: that proves nothing of the peer.
-func (x *Exchange) lost(b Backend, pass *balance.Pass) {
+func (x *Exchange) lost() {
 	x.out.Cause = "client_gone"
 	x.waited()
-	x.endTry(b, 0)
-	x.endPass(pass, balance.Undone)
+	x.endTry(0)
+	x.endPass(balance.Undone)
 	x.Client.Abort()
 }
 
@@ -112,55 +114,55 @@ func (x *Exchange) trailer(fields, head []Field) []Field {
 var errUnasked = errors.New("the backend changed protocols without being asked")
 
 // tunnel passes bytes both ways after 101 until either side ends. The attempt is open as long as the tunnel.
-func (x *Exchange) tunnel(b Backend, pass *balance.Pass, a *answer, fields []Field) {
-	proto := upgradeOf(a.fields)
+func (x *Exchange) tunnel(head, fields []Field) {
+	proto := upgradeOf(head)
 	if proto == nil || !hasToken(upgradeOf(x.Request.Fields), proto) {
-		x.noTunnel(b, pass, balance.Broken, &Error{Class: OnInvalidHeader, Err: errUnasked})
+		x.noTunnel(balance.Broken, &Error{Class: OnInvalidHeader, Err: errUnasked})
 		return
 	}
-	back, err := b.Tunnel()
+	back, err := x.backend.Tunnel()
 	if err != nil {
 		result := balance.Broken
 		if classOf(err) == ClientBody {
 			result = balance.Undone
 		}
-		x.noTunnel(b, pass, result, err)
+		x.noTunnel(result, err)
 		return
 	}
 	defer back.Close()
 	fields = append(fields[:len(fields):len(fields)], Field{nameConnection, nameUpgrade}, Field{nameUpgrade, proto})
-	if x.Client.Head(a.status, fields, 0) != nil {
-		x.lost(b, pass)
+	if x.Client.Head(http.StatusSwitchingProtocols, fields, 0) != nil {
+		x.lost()
 		return
 	}
 	front, err := x.Client.Tunnel()
 	if errors.Is(err, ErrNoTunnel) {
-		x.noTunnel(b, pass, balance.Undone, &Error{Class: ClientBody, Err: err})
+		x.noTunnel(balance.Undone, &Error{Class: ClientBody, Err: err})
 		return
 	}
 	if err != nil {
-		x.lost(b, pass)
+		x.lost()
 		return
 	}
-	x.out.Status = a.status
+	x.out.Status = http.StatusSwitchingProtocols
 	if isWebSocket(proto) {
 		x.out.Bytes = webSocket(front, back)
 	} else {
 		x.out.Bytes = bothWays(front, back)
 	}
 	x.waited()
-	if try := x.last(); try != nil {
+	if try := x.try; try != nil {
 		try.Length = x.out.Bytes
 	}
-	x.succeed(b, pass)
+	x.succeed()
 }
 
 // noTunnel answers in place of a change of protocols that can't be.
-func (x *Exchange) noTunnel(b Backend, pass *balance.Pass, result balance.Result, err error) {
+func (x *Exchange) noTunnel(result balance.Result, err error) {
 	x.out.Answered, x.out.Err, x.cause = false, err, classOf(err)
 	x.waited()
-	x.endTry(b, http.StatusBadGateway)
+	x.endTry(http.StatusBadGateway)
 	x.tellFailed(x.cause)
-	x.endPass(pass, result)
+	x.endPass(result)
 	x.fail(http.StatusBadGateway)
 }

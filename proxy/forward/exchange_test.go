@@ -54,6 +54,9 @@ func (s *stage) Open(_ context.Context, p *balance.Peer, fresh bool) Backend {
 	if fresh {
 		s.fresh[p.ID()]++
 	}
+	if s.plays[p.ID()] == "panic before" {
+		panic(errScene)
+	}
 	return &scene{stage: s, peer: p.ID(), play: s.plays[p.ID()], fresh: fresh}
 }
 
@@ -97,6 +100,9 @@ func (b *scene) Send(r *Request) error {
 	if b.play == "gone" {
 		return &Error{PeerGone, errScene}
 	}
+	if b.play == "panic" {
+		panic(errScene)
+	}
 	if b.play == "no socket" {
 		return &Error{NoSocket, errScene}
 	}
@@ -137,7 +143,11 @@ func (b *scene) Body() Source {
 	if b.play == "block" {
 		<-b.stage.wait
 	}
-	return &heldBody{text: "from " + b.peer}
+	body := &heldBody{text: "from " + b.peer}
+	if b.play == "at hand" {
+		return wholeBody{body}
+	}
+	return body
 }
 func (b *scene) Tunnel() (io.ReadWriteCloser, error) { return nil, errScene }
 func (b *scene) Close()                              { b.stage.closed.Add(1) }
@@ -165,6 +175,12 @@ func (h *heldBody) Rewind() error {
 	h.at = 0
 	return nil
 }
+
+// wholeBody is one that is given in one piece.
+type wholeBody struct{ *heldBody }
+
+func (w wholeBody) Read([]byte) (int, error) { panic("read though all was at hand") }
+func (w wholeBody) AtHand() ([]byte, bool)   { return []byte(w.text), true }
 
 // groups makes upstreams of "name: peer peer"; a peer that begins with ~ is draining.
 func groups(t *testing.T, lines ...string) []*balance.Group {
@@ -214,6 +230,7 @@ func TestExchange(t *testing.T) {
 		cause  string
 	}{
 		{name: "first answers", stops: []string{"u: a b"}, want: "a, head 200, from a, end"},
+		{name: "all of the answer is at hand", stops: []string{"u: a b"}, plays: map[string]string{"a": "at hand"}, want: "a, head 200, from a, end"},
 		{name: "next peer", stops: []string{"u: a b"}, plays: map[string]string{"a": "close"}, want: "a, b, head 200, from b, end"},
 		{name: "body again", stops: []string{"u: a b"}, plays: map[string]string{"a": "close"}, body: "x", want: "a<x>, b<x>, head 200, from b, end"},
 		{name: "body lost", stops: []string{"u: a b"}, plays: map[string]string{"a": "close"}, body: "x", lost: true,
@@ -337,5 +354,34 @@ func TestFailedAttemptEndsBeforeTheWait(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 		})
+	}
+}
+
+// TestClearAfterPanic: what a panic left open is ended by Clear, once, and what the attempt before it has left is released.
+func TestClearAfterPanic(t *testing.T) {
+	for play, released := range map[string]int{"panic": 2, "panic before": 1} {
+		for _, hooks := range []bool{false, true} {
+			b := NewBudget(func() int64 { return 1_800_000_000e9 }, 0, 1, time.Microsecond)
+			x, s := retrying(t, b, map[string]string{"a": "close", "b": play})
+			if hooks {
+				x.Hooks = &site{stage: s}
+			}
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("no panic")
+					}
+					x.Clear()
+					x.Clear()
+				}()
+				x.Run(t.Context())
+			}()
+			if s.open() != 0 || s.released != released || len(b.slots) != 0 {
+				t.Errorf("%s, hooks %v: %d attempts are open, %d backends released, %d slots held", play, hooks, s.open(), s.released, len(b.slots))
+			}
+			if p := s.all[0].Snapshot(); p[1].Fails != 0 {
+				t.Errorf("a panic of ours is a failure of the peer: %+v", p[1])
+			}
+		}
 	}
 }

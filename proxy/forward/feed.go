@@ -3,10 +3,10 @@ package forward
 import "github.com/upstrand/upstrand/proxy/balance"
 
 // enter begins a pass through an upstream.
-func (x *Exchange) enter(g *balance.Group) balance.Pass {
+func (x *Exchange) enter(g *balance.Group) {
 	var ask *balance.Ask
 	if x.Hooks != nil {
 		ask = x.Hooks.Ask(g)
 	}
-	return g.Begin(x.Policy.Tries, ask)
+	x.pass.Begin(g, x.Policy.Tries, ask)
 }

@@ -24,14 +24,23 @@ func emptied(fields []Field) []Field {
 	return fields[:0]
 }
 
+// added appends a field. To build it in place is quicker than to copy one.
+func added(list []Field, name, value []byte) []Field {
+	list = append(list, Field{})
+	f := &list[len(list)-1]
+	f.Name, f.Value = name, value
+	return list
+}
+
 // Is compares a field's name with another one, as Get does.
 func Is(have []byte, name string) bool { return is(have, name) }
 
-// is compares names without regard to the case of ASCII letters: others have none in HTTP.
-func is(have []byte, name string) bool {
-	if len(have) != len(name) {
-		return false
-	}
+// is compares names without regard to the case of ASCII letters: others have none in HTTP. It is small enough to be inlined, so
+// that nothing is called for names of another length, as most are.
+func is(have []byte, name string) bool { return len(have) == len(name) && alike(have, name) }
+
+// alike is is for names of one length.
+func alike(have []byte, name string) bool {
 	for i, c := range have {
 		if d := name[i]; c != d {
 			if c ^= d; c != 'a'-'A' {
@@ -50,16 +59,16 @@ func is(have []byte, name string) bool {
 func endToEnd(out, fields []Field) []Field {
 	o := optionsOf(fields)
 	for i := range fields {
-		f := fields[i]
-		if !o.pass(f.Name) {
+		name, value := fields[i].Name, fields[i].Value
+		if !o.pass(name) {
 			continue
 		}
-		if is(f.Name, "Trailer") {
-			if f.Value = trailerNames(f.Value, o.pass); f.Value == nil {
+		if is(name, "Trailer") {
+			if value = trailerNames(value, o.pass); value == nil {
 				continue
 			}
 		}
-		out = append(out, f)
+		out = added(out, name, value)
 	}
 	return out
 }
@@ -85,8 +94,8 @@ func isHop(name []byte) bool {
 
 // named reports whether a Connection field names the given one.
 func named(fields []Field, name []byte) bool {
-	for _, f := range fields {
-		if is(f.Name, "Connection") && hasToken(f.Value, name) {
+	for i := range fields {
+		if is(fields[i].Name, "Connection") && hasToken(fields[i].Value, name) {
 			return true
 		}
 	}

@@ -19,26 +19,26 @@ type Hooks interface {
 }
 
 // head feeds the method and gives the fields that go to the client; false: nothing of this answer does.
-func (x *Exchange) head(pass *balance.Pass, a *answer) (fields []Field, deliver bool) {
+func (x *Exchange) head(status int, head []Field) (fields []Field, deliver bool) {
 	if x.Hooks == nil {
-		x.headPass(pass, nil)
-		x.fields = endToEnd(x.fields[:0], a.fields)
+		x.headPass(nil)
+		x.fields = endToEnd(x.fields[:0], head)
 		return x.fields, true
 	}
-	fields, deliver = x.Hooks.Head(x.group, a.status, a.fields)
-	x.headPass(pass, x.Hooks.Session(x.group))
+	fields, deliver = x.Hooks.Head(x.group, status, head)
+	x.headPass(x.Hooks.Session(x.group))
 	return fields, deliver
 }
 
 // intercept leaves an answer that is replaced by another one: for the peer it is a success.
-func (x *Exchange) intercept(b Backend, pass *balance.Pass, a *answer) {
-	x.out.Status, x.out.Intercepted = a.status, true
-	b.Close()
-	x.succeed(b, pass)
+func (x *Exchange) intercept(status int) {
+	x.out.Status, x.out.Intercepted = status, true
+	x.backend.Close()
+	x.succeed()
 }
 
 // succeed ends an attempt whose answer was read to its last byte, or is left because nobody wants the rest.
-func (x *Exchange) succeed(b Backend, pass *balance.Pass) {
-	x.endTry(b, 0)
-	x.endPass(pass, balance.Succeeded)
+func (x *Exchange) succeed() {
+	x.endTry(0)
+	x.endPass(balance.Succeeded)
 }

@@ -23,40 +23,43 @@ var (
 // appendIdentity appends the fields that tell who asks.
 func (d *Draft) appendIdentity(r *Request, as Identity) {
 	d.forFor = appendForwardedFor(d.forFor[:0], r, as.Trusted)
-	d.fields = append(d.fields,
-		Field{nameForFor, d.forFor},
-		Field{nameForProto, forwardedAs(r, as.Trusted, "X-Forwarded-Proto", proto(r))},
-		Field{nameForHost, forwardedAs(r, as.Trusted, "X-Forwarded-Host", r.Authority)})
-	if d.realIP = appendRealIP(d.realIP[:0], r, as.Trusted); len(d.realIP) > 0 {
-		d.fields = append(d.fields, Field{nameRealIP, d.realIP})
+	fields := added(d.fields, nameForFor, d.forFor)
+	fields = added(fields, nameForProto, forwardedAs(r, as.Trusted, "X-Forwarded-Proto", proto(r)))
+	fields = added(fields, nameForHost, forwardedAs(r, as.Trusted, "X-Forwarded-Host", r.Authority))
+	realIP := d.forFor // the same, as long as nobody else's word counts
+	if as.Trusted {
+		d.realIP = appendRealIP(d.realIP[:0], r)
+		realIP = d.realIP
+	}
+	if len(realIP) > 0 {
+		fields = added(fields, nameRealIP, realIP)
 	}
 	if as.Forwarded {
 		d.forwarded = appendForwarded(d.forwarded[:0], r, as.Trusted)
-		d.fields = append(d.fields, Field{nameForwarded, d.forwarded})
+		fields = added(fields, nameForwarded, d.forwarded)
 	}
 	if as.Via != "" {
 		d.via = appendVia(d.via[:0], r, as.Via)
-		d.fields = append(d.fields, Field{nameVia, d.via})
+		fields = added(fields, nameVia, d.via)
 	}
+	d.fields = fields
 }
 
-// appendRealIP gives the address of who asks: as a trusted proxy says it, in X-Real-IP or as the last of X-Forwarded-For,
-// else the client's own; nothing when it is not known.
-func appendRealIP(b []byte, r *Request, trusted bool) []byte {
-	if trusted {
-		if v := Get(r.Fields, "X-Real-IP"); isAddr(v) {
-			return append(b, v...)
+// appendRealIP gives the address of who asks as a trusted proxy says it, in X-Real-IP or as the last of X-Forwarded-For, else
+// the proxy's own; nothing when it is not known.
+func appendRealIP(b []byte, r *Request) []byte {
+	if v := Get(r.Fields, "X-Real-IP"); isAddr(v) {
+		return append(b, v...)
+	}
+	var last []byte
+	for i := range r.Fields {
+		if is(r.Fields[i].Name, "X-Forwarded-For") {
+			last = r.Fields[i].Value
 		}
-		var last []byte
-		for i := range r.Fields {
-			if is(r.Fields[i].Name, "X-Forwarded-For") {
-				last = r.Fields[i].Value
-			}
-		}
-		last = bytes.TrimSpace(last[bytes.LastIndexByte(last, ',')+1:])
-		if isAddr(last) {
-			return append(b, last...)
-		}
+	}
+	last = bytes.TrimSpace(last[bytes.LastIndexByte(last, ',')+1:])
+	if isAddr(last) {
+		return append(b, last...)
 	}
 	return r.Remote.Unmap().AppendTo(b)
 }

@@ -15,22 +15,22 @@ func (x *Exchange) moment() int64 {
 func (x *Exchange) waited() { x.At = 0 }
 
 // endPass ends the open attempt. Without a reading at hand the group reads the clock itself, if it wants to know the time.
-func (x *Exchange) endPass(pass *balance.Pass, r balance.Result) {
+func (x *Exchange) endPass(r balance.Result) {
 	if x.At == 0 {
-		pass.End(r)
+		x.pass.End(r)
 		return
 	}
-	pass.EndAt(r, x.At)
+	x.pass.EndAt(r, x.At)
 }
 
 // headPass tells the group that the head of the answer which stays has come, and to which session it belongs.
-func (x *Exchange) headPass(pass *balance.Pass, session []byte) {
+func (x *Exchange) headPass(session []byte) {
 	if session != nil {
-		pass.Learn(session)
+		x.pass.Learn(session)
 	}
 	if x.At == 0 {
-		pass.Header()
+		x.pass.Header()
 		return
 	}
-	pass.HeaderAt(x.At)
+	x.pass.HeaderAt(x.At)
 }

@@ -34,15 +34,14 @@ func (o options) with(list []byte) options {
 }
 
 // pass tells whether a field travels on to the next hop.
-func (o options) pass(name []byte) bool {
-	if isHop(name) {
-		return false
-	}
-	if len(o) == 0 {
-		return true
-	}
+func (o options) pass(name []byte) bool { return !isHop(name) && (len(o) == 0 || !o.names(name)) }
+
+// names tells whether a field is named. It is kept out of those who ask, since nearly always there is nothing to look into.
+//
+//go:noinline
+func (o options) names(name []byte) bool {
 	_, named := o[string(bytes.ToLower(name))]
-	return !named
+	return named
 }
 
 // Named is the fields that a message's Connection fields name. Like those of the hop they go no further.
@@ -52,10 +51,4 @@ type Named struct{ options options }
 func NamedBy(fields []Field) Named { return Named{optionsOf(fields)} }
 
 // Has tells whether a field is named.
-func (n Named) Has(name []byte) bool {
-	if len(n.options) == 0 {
-		return false
-	}
-	_, named := n.options[string(bytes.ToLower(name))]
-	return named
-}
+func (n Named) Has(name []byte) bool { return len(n.options) > 0 && n.options.names(name) }

@@ -28,24 +28,27 @@ type Draft struct {
 	forFor, realIP, forwarded, via []byte
 }
 
-// Make is Outgoing in this memory.
+// Make is Outgoing in this memory. Of the request it has what backends are told, and none of what is known of a client's only.
 func (d *Draft) Make(r *Request, as Identity) *Request {
-	d.request = *r
+	q := &d.request
+	q.Method, q.Authority, q.Target = r.Method, r.Authority, r.Target
+	q.Length, q.Body, q.Remote, q.Secure = r.Length, r.Body, r.Remote, r.Secure
 	d.fields = appendOutgoing(d.fields[:0], r, as)
 	if proto := upgradeFor(r); proto != nil {
-		d.fields = append(d.fields, Field{nameConnection, nameUpgrade}, Field{nameUpgrade, proto})
+		d.fields = added(added(d.fields, nameConnection, nameUpgrade), nameUpgrade, proto)
 	}
 	if te := Get(r.Fields, "TE"); te != nil && hasToken(te, valueTrailers) {
-		d.fields = append(d.fields, Field{nameTE, valueTrailers})
+		d.fields = added(d.fields, nameTE, valueTrailers)
 	}
 	d.appendIdentity(r, as)
-	d.request.Fields = d.fields
-	return &d.request
+	q.Fields = d.fields
+	return q
 }
 
 // Clear lets go of the request, and keeps the memory.
 func (d *Draft) Clear() {
-	d.request = Request{}
+	q := &d.request
+	q.Method, q.Authority, q.Target, q.Fields, q.Body = nil, nil, nil, nil, nil
 	d.fields = emptied(d.fields)
 }
 
@@ -53,22 +56,22 @@ func (d *Draft) Clear() {
 func appendOutgoing(out []Field, r *Request, as Identity) []Field {
 	o := optionsOf(r.Fields)
 	pass := func(name []byte) bool {
-		return bytes.IndexByte(name, '_') < 0 && !isReplaced(name, as) && (as.Trusted || !isIdentity(name)) && o.pass(name)
+		return !isReplaced(name, as) && o.pass(name) && (r.Plain || bytes.IndexByte(name, '_') < 0)
 	}
 	for i := range r.Fields {
-		f := r.Fields[i]
-		if !pass(f.Name) {
+		name, value := r.Fields[i].Name, r.Fields[i].Value
+		if !pass(name) {
 			continue
 		}
-		if is(f.Name, "Trailer") {
+		if is(name, "Trailer") {
 			if r.Body == nil || r.Length >= 0 { // only what is sent in chunks has trailers
 				continue
 			}
-			if f.Value = trailerNames(f.Value, pass); f.Value == nil {
+			if value = trailerNames(value, pass); value == nil {
 				continue
 			}
 		}
-		out = append(out, f)
+		out = added(out, name, value)
 	}
 	return out
 }
@@ -85,32 +88,28 @@ func upgradeFor(r *Request) []byte {
 
 const forwardedFamily = "X-Forwarded-"
 
-// isReplaced names the fields that Outgoing writes itself.
+// isReplaced names the fields that Outgoing writes itself and, unless the client is trusted, all others that say on whose
+// behalf, or as what, a request comes.
 func isReplaced(name []byte, as Identity) bool {
 	switch len(name) {
 	case len("Via"):
 		return as.Via != "" && is(name, "Via")
 	case len("Forwarded"): // as long as X-Real-IP
-		return is(name, "X-Real-IP") || as.Forwarded && is(name, "Forwarded")
+		return is(name, "X-Real-IP") || (as.Forwarded || !as.Trusted) && is(name, "Forwarded")
 	case len("X-Forwarded-For"):
-		return is(name, "X-Forwarded-For")
+		if is(name, "X-Forwarded-For") {
+			return true
+		}
 	case len("X-Forwarded-Host"):
-		return is(name, "X-Forwarded-Host")
+		if is(name, "X-Forwarded-Host") {
+			return true
+		}
 	case len("X-Forwarded-Proto"):
-		return is(name, "X-Forwarded-Proto")
+		if is(name, "X-Forwarded-Proto") {
+			return true
+		}
 	}
-	return false
-}
-
-// isIdentity names the fields that say on whose behalf, or as what, a request comes.
-func isIdentity(name []byte) bool {
-	switch {
-	case len(name) == len("Forwarded"):
-		return is(name, "Forwarded") || is(name, "X-Real-IP")
-	case len(name) > len(forwardedFamily):
-		return is(name[:len(forwardedFamily)], forwardedFamily)
-	}
-	return false
+	return !as.Trusted && len(name) > len(forwardedFamily) && is(name[:len(forwardedFamily)], forwardedFamily)
 }
 
 func proto(r *Request) []byte {

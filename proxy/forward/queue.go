@@ -8,13 +8,18 @@ import (
 )
 
 // pick is the next peer of a pass, waited for in the upstream's queue when all are full and there is one.
-func (x *Exchange) pick(ctx context.Context, pass *balance.Pass) (*balance.Peer, balance.Reason) {
-	peer, why := pass.PickAt(x.moment())
+func (x *Exchange) pick(ctx context.Context) (*balance.Peer, balance.Reason) {
+	peer, why := x.pass.PickAt(x.moment())
 	if why != balance.Full || !x.group.Queues() {
 		return peer, why
 	}
+	return x.queue(ctx)
+}
+
+// queue waits for a peer.
+func (x *Exchange) queue(ctx context.Context) (*balance.Peer, balance.Reason) {
 	began := x.moment()
-	peer, why = pass.Wait(ctx)
+	peer, why := x.pass.Wait(ctx)
 	x.waited()
 	took := time.Duration(x.moment() - began)
 	x.queued += took

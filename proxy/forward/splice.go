@@ -1,9 +1,5 @@
 package forward
 
-import (
-	"github.com/upstrand/upstrand/proxy/balance"
-)
-
 const (
 	// spliceFrom is for how many bytes that are left of a body it is worth to set a way up that they take from socket to
 	// socket, without passing through here.
@@ -14,7 +10,7 @@ const (
 
 // spliceBody has the body go from socket to socket, but for its last bytes. Nothing moved: that can't be done. It tells
 // whether the exchange has ended.
-func (x *Exchange) spliceBody(b Backend, pass *balance.Pass, body Source) (moved int64, ended bool) {
+func (x *Exchange) spliceBody(body Source) (moved int64, ended bool) {
 	from, ok := body.(Spliced)
 	if !ok {
 		return 0, false
@@ -35,16 +31,16 @@ func (x *Exchange) spliceBody(b Backend, pass *balance.Pass, body Source) (moved
 	})
 	x.waited()
 	x.out.Bytes += moved
-	if try := x.last(); try != nil {
+	if try := x.try; try != nil {
 		try.Length += moved
 	}
 	switch {
 	case err == nil:
 		return moved, false
 	case gone:
-		x.lost(b, pass)
+		x.lost()
 	default:
-		x.succeed(b, pass)
+		x.succeed()
 		x.cutShort(err)
 	}
 	return moved, true

@@ -13,15 +13,17 @@ const Unknown = time.Duration(-1)
 type Try struct {
 	Upstream string
 	Peer     *balance.Peer // nil: the upstream had nobody to give
+	Queue    time.Duration // before it, in the upstream's queue; 0: it met none
+	began    int64
+
+	// What follows is known when the answer is there.
+
 	Status   int           // of the answer; 502 or 504 when there was none; 0 when the client left before
 	Connect  time.Duration // until there was a connection; Unknown: there never was
 	Header   time.Duration // until the head of the answer; Unknown: none came
 	Response time.Duration // until the last byte of the answer, or the failure
-	Queue    time.Duration // before it, in the upstream's queue; 0: it met none
 	Length   int64         // bytes of the answer's body
 	Out, In  int64         // bytes sent and received on the wire
-
-	began int64
 }
 
 // Trail is the tries of a request, in order. A Try without an upstream separates those of one internal redirect from
@@ -35,7 +37,19 @@ func (t *Trail) Divide() {
 	}
 }
 
-// last is the try that is going on, nil when none is recorded.
+// add appends a try of which nothing is known, in memory that may have been another one's.
+func (t *Trail) add() *Try {
+	n := len(*t)
+	if n < cap(*t) {
+		*t = (*t)[:n+1]
+		(*t)[n] = Try{}
+	} else {
+		*t = append(*t, Try{})
+	}
+	return &(*t)[n]
+}
+
+// last is the try that was recorded last, nil when none is.
 func (x *Exchange) last() *Try {
 	if x.Trail == nil || len(*x.Trail) == 0 {
 		return nil
@@ -47,14 +61,15 @@ func (x *Exchange) beginTry(peer *balance.Peer) {
 	if x.Trail == nil {
 		return
 	}
-	t := Try{Upstream: x.out.Upstream, Peer: peer, Connect: Unknown, Header: Unknown, Response: Unknown, began: x.moment(), Queue: x.queued}
+	t := x.Trail.add()
+	x.try = t
+	t.Upstream, t.Peer, t.Queue, t.began = x.out.Upstream, peer, x.queued, x.moment()
+	t.Connect, t.Header, t.Response = Unknown, Unknown, Unknown
 	x.queued = 0
 	if peer == nil {
 		t.Status, t.Response = 502, 0
-	}
-	*x.Trail = append(*x.Trail, t)
-	if x.Span != nil && peer != nil {
-		x.Span.Attempt(x.Request, x.last())
+	} else if x.Span != nil {
+		x.Span.Attempt(x.Request, t)
 	}
 }
 
@@ -68,11 +83,12 @@ func (x *Exchange) dropTry() {
 		x.Span.Attempted(t, x.out.Err)
 	}
 	*x.Trail = (*x.Trail)[:len(*x.Trail)-1]
+	x.try = nil
 }
 
 // headTry notes that the head came.
-func (x *Exchange) headTry(p *Progress, status int) {
-	t := x.last()
+func (x *Exchange) headTry(status int) {
+	t := x.try
 	if t == nil {
 		return
 	}
@@ -81,21 +97,21 @@ func (x *Exchange) headTry(p *Progress, status int) {
 	if status == Headless {
 		t.Status = 200
 	}
-	if p.Connected {
+	if p := x.backend.Sent(); p.Connected {
 		t.Connect = p.Connect
 	}
 }
 
 // endTry notes that the attempt is over; a status of 0 leaves what is known.
-func (x *Exchange) endTry(b Backend, status int) {
-	t := x.last()
+func (x *Exchange) endTry(status int) {
+	t := x.try
 	if t == nil {
 		return
 	}
 	if t.Response == Unknown {
 		t.Response = time.Duration(x.moment() - t.began)
 	}
-	p := b.Sent()
+	p := x.backend.Sent()
 	if p.Connected {
 		t.Connect = p.Connect
 	}

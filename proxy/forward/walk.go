@@ -41,9 +41,9 @@ func (x *Exchange) more() bool { return x.Walk != nil && x.Walk.More() }
 
 // follows asks whether another stop follows one with this result, and makes the request's body ready for it. It gives
 // NextStop; Deliver when the result is final; Fail when it was to be left and the body could not be begun again. An attempt
-// that failed has ended before, since the budget may have to be waited for; b is the one whose answer is at hand, or nil.
+// that failed has ended before, since the budget may have to be waited for; one that is open has its answer at hand.
 // Free: it is no retry, nobody was asked.
-func (x *Exchange) follows(ctx context.Context, b Backend, r upstrand.Result, free bool) Action {
+func (x *Exchange) follows(ctx context.Context, r upstrand.Result, free bool) Action {
 	if x.Walk == nil || x.settled {
 		return Deliver
 	}
@@ -60,8 +60,8 @@ func (x *Exchange) follows(ctx context.Context, b Backend, r upstrand.Result, fr
 	if body == nil {
 		return NextStop
 	}
-	if b != nil {
-		b.Close()
+	if x.backend != nil {
+		x.backend.Close()
 	}
 	if body.Rewind() != nil {
 		x.Walk.Stay(upstrand.BodyLost, x.moment())
@@ -72,16 +72,15 @@ func (x *Exchange) follows(ctx context.Context, b Backend, r upstrand.Result, fr
 
 // unanswered ends a stop that no backend answered. It reports whether another one follows.
 func (x *Exchange) unanswered(ctx context.Context, status int, free bool) bool {
-	return x.follows(ctx, nil, upstrand.Result{Status: status, Own: true, Sent: x.sent}, free) == NextStop
+	return x.follows(ctx, upstrand.Result{Status: status, Own: true, Sent: x.sent}, free) == NextStop
 }
 
 // answered asks what follows an answer that the pass through its upstream ended with.
-func (x *Exchange) answered(ctx context.Context, b Backend, a *answer, d Decision) Decision {
-	status := a.status
+func (x *Exchange) answered(ctx context.Context, status int, d Decision) Decision {
 	if status == Headless {
 		status = http.StatusOK
 	}
-	switch x.follows(ctx, b, upstrand.Result{Status: status, Sent: true}, false) {
+	switch x.follows(ctx, upstrand.Result{Status: status, Sent: true}, false) {
 	case NextStop:
 		d.Action = NextStop
 	case Fail:
@@ -92,11 +91,11 @@ func (x *Exchange) answered(ctx context.Context, b Backend, a *answer, d Decisio
 }
 
 // passOver leaves an answer that another stop follows. For the peer it is a success.
-func (x *Exchange) passOver(b Backend, pass *balance.Pass, a *answer) {
-	if try := x.last(); try != nil && !x.bodiless(a.status) {
-		try.Length = max(lengthOf(a.fields), 0) // nginx reads it to its end
+func (x *Exchange) passOver(status int, fields []Field) {
+	if x.try != nil && !x.bodiless(status) {
+		x.try.Length = max(lengthOf(fields), 0) // nginx reads it to its end
 	}
-	x.headPass(pass, nil)
-	b.Close()
-	x.succeed(b, pass)
+	x.headPass(nil)
+	x.backend.Close()
+	x.succeed()
 }

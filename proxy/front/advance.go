@@ -17,42 +17,54 @@ const (
 	outside                // the request at hand is to be served where the socket can be read
 	over                   // to be closed
 	preface                // to be handed over, since it speaks HTTP/2
+	ready                  // the head is there
 )
 
 // advance serves the requests that were read, one after another. Inside a callback of the socket's read it leaves those
 // that may have to read from it.
 func (c *conn) advance(inside bool) verdict {
 	for {
-		w := c.work
-		if !w.ready {
-			if c.mayBe2 {
-				if v, yes := c.isPreface(); yes {
-					return v
-				}
-			}
-			if !w.head.feed(w.buf[w.r:w.w]) {
-				if w.w == len(w.buf) {
-					w.makeRoom(&c.srv.settings)
-				}
-				if !c.startHead() {
-					return over
-				}
-				return more
-			}
-			w.ready = true
-			w.arrange(c)
+		if v := c.readHead(); v != ready {
+			return v
 		}
-		if inside && (w.replay != nil || w.head.upgrade) {
+		if w := c.work; inside && (w.replay != nil || w.head.upgrade) {
 			return outside
 		}
 		if !c.respond() {
 			return over
 		}
-		if w.r == w.w {
+		w := c.work
+		if w.client.sole || w.r == w.w {
 			c.give()
 			return idle
 		}
+		c.prepare()
 	}
+}
+
+// readHead takes what there is of a head. The calls that wait for the handler are not made from here: their stacks stay small.
+func (c *conn) readHead() verdict {
+	w := c.work
+	if w.ready {
+		return ready
+	}
+	if c.mayBe2 {
+		if v, yes := c.isPreface(); yes {
+			return v
+		}
+	}
+	if !w.head.feed(w.buf[w.r:w.w]) {
+		if w.w == len(w.buf) {
+			w.makeRoom(&c.srv.settings)
+		}
+		if !c.startHead() {
+			return over
+		}
+		return more
+	}
+	w.ready = true
+	w.arrange(c)
+	return ready
 }
 
 const clientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -64,6 +64,11 @@ func (cl *client) appendHead(b []byte, status int, fields []forward.Field) []byt
 	if !dated {
 		b = append(append(append(b, "Date: "...), syntax.Date()...), "\r\n"...)
 	}
+	return cl.appendRest(b, status, framed, said)
+}
+
+// appendRest appends what no field gave a place for, and the end of the head.
+func (cl *client) appendRest(b []byte, status int, framed, said bool) []byte {
 	switch {
 	case cl.framing == byLength && !framed:
 		b = cl.appendLength(b, status, nil)
@@ -78,11 +83,14 @@ func (cl *client) appendHead(b []byte, status int, fields []forward.Field) []byt
 
 // decides tells whether a Connection field speaks of what becomes of the connection, and takes note of it.
 func (cl *client) decides(f *forward.Field) bool {
+	if syntax.Equal(f.Value, "keep-alive") {
+		return true
+	}
 	if syntax.HasToken(f.Value, "close") {
 		cl.last = true
 		return true
 	}
-	return syntax.Equal(f.Value, "keep-alive")
+	return false
 }
 
 // appendConnection says what becomes of the connection, in the place where a field was given for it.
@@ -113,20 +121,25 @@ func (cl *client) appendLength(b []byte, status int, value []byte) []byte {
 // appendField writes a field. One without a proper name is left out; a control character, which could end the line, becomes
 // a space.
 func appendField(b []byte, f *forward.Field) []byte {
-	if len(f.Name) == 0 || !syntax.All(f.Name, syntax.Token) {
+	if !syntax.IsToken(f.Name) {
 		return b
 	}
 	b = append(append(b, f.Name...), ": "...)
 	from := len(b)
 	b = append(b, f.Value...)
 	if !syntax.IsValue(f.Value) {
-		for i := from; i < len(b); i++ {
-			if !syntax.Is(b[i], syntax.Value) {
-				b[i] = ' '
-			}
-		}
+		blank(b[from:])
 	}
 	return append(b, "\r\n"...)
+}
+
+// blank makes spaces of control characters.
+func blank(value []byte) {
+	for i, c := range value {
+		if !syntax.Is(c, syntax.Value) {
+			value[i] = ' '
+		}
+	}
 }
 
 func appendTrailer(b []byte, trailer []forward.Field) []byte {

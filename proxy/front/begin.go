@@ -33,6 +33,8 @@ func (c *conn) readProxied() bool {
 			c.info.Proxy, w.r = info, length
 			if w.r == w.w {
 				c.give()
+			} else {
+				c.prepare()
 			}
 			return c.enter(waiting)
 		case !errors.Is(bad, proxyproto.ErrMore):

@@ -22,23 +22,26 @@ const (
 	untilClose
 )
 
-// client is the waiting side of one request. It is used again for the next.
+// client is the waiting side of one request. It is used again for the next on its connection.
 type client struct {
-	c    *conn
-	old  bool // it speaks HTTP/1.0
-	bare bool // it asked for a head only
-	last bool // no other request is taken from its connection
+	c *conn
 
+	old     bool // it speaks HTTP/1.0
+	bare    bool // it asked for a head only
+	last    bool // no other request is taken from its connection
 	headed  bool // an answer was begun
 	ended   bool // … and is complete
 	aborted bool
 	corked  bool
 	framing framing
 	left    int64   // of the declared length
+	gather  *gather // of the answer: what goes out with the next bytes; nil: nothing
 	taken   *tunnel // what the connection became
 
-	talk   sync.Mutex // of informational answers, which the body's reader gives too
-	awaits bool       // a 100 before it sends its body
+	talk    sync.Mutex // of informational answers, which the body's reader gives too
+	awaits  bool       // a 100 before it sends its body
+	streams bool       // its body is still coming: there is a replay
+	sole    bool       // nothing was read behind its request
 }
 
 var (
@@ -49,16 +52,17 @@ var (
 	errNoUpgrade = fmt.Errorf("%w: it did not ask for one", forward.ErrNoTunnel)
 )
 
-func (cl *client) begin(c *conn, served int64) {
+func (cl *client) begin(served int64) {
+	c := cl.c
 	h := &c.work.head
 	s := &c.srv.settings
-	cl.c = c
-	cl.old, cl.bare = h.minor == 0 && h.lined, string(h.method) == http.MethodHead
+	cl.old, cl.bare = h.minor == 0 && h.lined, string(h.req.Method) == http.MethodHead
 	cl.last = !h.keep() || h.fault != nil || s.ClientIdle < 0 ||
 		s.ClientRequests > 0 && served >= int64(s.ClientRequests) ||
 		s.ClientAge > 0 && c.srv.now.Load()-c.born > s.ClientAge.Milliseconds()
-	cl.headed, cl.ended, cl.aborted, cl.corked, cl.taken = false, false, false, false, nil
-	cl.awaits = h.expect && c.work.replay != nil
+	cl.sole, cl.streams = c.work.next == c.work.w && c.work.replay == nil, c.work.replay != nil
+	cl.headed, cl.ended, cl.aborted, cl.corked, cl.gather, cl.taken = false, false, false, false, nil, nil
+	cl.awaits = h.expect && cl.streams
 }
 
 // Inform is forward.Client's. It tells clients of HTTP/1.0 nothing: they would take it for the answer.
@@ -74,11 +78,13 @@ func (cl *client) Inform(status int, fields []forward.Field) error {
 		}
 		cl.awaits = false
 	}
-	b := appendStatus(cl.c.work.gather, status)
+	g := gathers.Get().(*gather)
+	defer gathers.Put(g)
+	b := appendStatus(g.room[:0], status)
 	for i := range fields {
 		b = appendField(b, &fields[i])
 	}
-	return cl.c.put(append(b, "\r\n"...), nil, nil)
+	return cl.c.put(append(b, "\r\n"...))
 }
 
 // proceed asks the client for the body that it holds back, unless it has its answer.
@@ -87,7 +93,7 @@ func (cl *client) proceed() {
 	defer cl.talk.Unlock()
 	if cl.awaits {
 		cl.awaits = false
-		_ = cl.c.put([]byte("HTTP/1.1 100 Continue\r\n\r\n"), nil, nil)
+		_ = cl.c.put([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 	}
 }
 
@@ -96,20 +102,15 @@ func (cl *client) Cork() { cl.corked = true }
 
 // Head is forward.Client's.
 func (cl *client) Head(status int, fields []forward.Field, length int64) error {
-	w := cl.c.work
 	if status == http.StatusSwitchingProtocols {
-		w.change = fields
+		cl.c.change = fields
 		return nil
 	}
 	if cl.headed {
 		return errHeads
 	}
-	if w.replay != nil {
-		cl.talk.Lock()
-		cl.awaits = false
-		cl.talk.Unlock()
-		// What is still to come of the body, or could not be understood, must not be taken for a request.
-		cl.last = cl.last || !w.replay.Whole()
+	if cl.streams {
+		cl.answered()
 	}
 	cl.last = cl.last || cl.c.srv.leaving.Load()
 	cl.headed = true
@@ -118,11 +119,21 @@ func (cl *client) Head(status int, fields []forward.Field, length int64) error {
 		return nil
 	}
 	cl.frame(status, length)
-	w.gather = cl.appendHead(w.gather[:0], status, fields)
+	g := cl.gathered()
+	g.b = cl.appendHead(g.b, status, fields)
 	if cl.framing >= byChunks && !cl.corked {
 		return cl.flush()
 	}
 	return nil
+}
+
+// answered is for the head of an answer to a request whose body is still coming.
+func (cl *client) answered() {
+	cl.talk.Lock()
+	cl.awaits = false
+	cl.talk.Unlock()
+	// What is still to come of the body, or could not be understood, must not be taken for a request.
+	cl.last = cl.last || !cl.c.work.replay.Whole()
 }
 
 var errHeads = errors.New("the answer has its head already")
@@ -142,31 +153,27 @@ func (cl *client) frame(status int, length int64) {
 
 // flush writes what was gathered.
 func (cl *client) flush() error {
-	w := cl.c.work
-	if len(w.gather) == 0 {
-		return cl.c.out.err
+	if cl.gather == nil {
+		return cl.c.broken
 	}
-	b := w.gather
-	w.gather = b[:0]
-	return cl.c.put(b, nil, nil)
+	return cl.send(nil, nil)
 }
 
 // Write is forward.Client's.
 func (cl *client) Write(b []byte) error {
 	if len(b) == 0 {
-		return cl.c.out.err
+		return cl.c.broken
 	}
 	return cl.write(b, nil)
 }
 
 // write writes bytes of the body, and what goes behind them: the end of chunks.
 func (cl *client) write(b, end []byte) error {
-	w := cl.c.work
 	switch {
 	case !cl.headed:
 		return errNoHead
 	case cl.framing == noBody:
-		return cl.c.out.err
+		return cl.c.broken
 	case cl.framing == byLength:
 		if int64(len(b)) > cl.left {
 			cl.aborted = true
@@ -174,17 +181,49 @@ func (cl *client) write(b, end []byte) error {
 		}
 		cl.left -= int64(len(b))
 	case cl.framing == byChunks && len(b) > 0:
-		w.gather = append(strconv.AppendInt(w.gather, int64(len(b)), 16), "\r\n"...)
+		cl.startChunk(len(b))
 		if end == nil {
 			end = crlf
 		}
 	}
-	gathered := w.gather
-	w.gather = gathered[:0]
-	if len(gathered) > 0 && len(gathered)+len(b)+len(end) <= cap(gathered) {
-		return cl.c.put(append(append(gathered, b...), end...), nil, nil)
+	return cl.send(b, end)
+}
+
+func (cl *client) startChunk(size int) {
+	g := cl.gathered()
+	g.b = append(strconv.AppendInt(g.b, int64(size), 16), "\r\n"...)
+}
+
+// send writes what was gathered, and what goes behind it: in one piece if there is room for that.
+func (cl *client) send(b, end []byte) error {
+	g := cl.gather
+	if g == nil || len(b)+len(end) > cap(g.b)-len(g.b) {
+		return cl.sendApart(b, end)
 	}
-	return cl.c.put(gathered, b, end)
+	n := len(g.b)
+	all := g.b[:n+len(b)+len(end)]
+	copy(all[n:], b)
+	copy(all[n+len(b):], end)
+	err := cl.c.put(all)
+	cl.sent()
+	return err
+}
+
+// sendApart is send in several pieces.
+func (cl *client) sendApart(b, end []byte) error {
+	if cl.gather == nil {
+		return cl.c.putAll(b, end, nil)
+	}
+	err := cl.c.putAll(cl.gather.b, b, end)
+	cl.sent()
+	return err
+}
+
+// sent gives back where the answer was gathered.
+func (cl *client) sent() {
+	g := cl.gather
+	cl.gather, g.b = nil, nil
+	gathers.Put(g)
 }
 
 var (
@@ -197,13 +236,7 @@ var (
 func (cl *client) Finish(last []byte, trailer []forward.Field) error {
 	var end []byte
 	if cl.framing == byChunks && cl.headed {
-		end = lastChunk
-		if len(last) > 0 {
-			end = chunkLast
-		}
-		if len(trailer) > 0 {
-			end = appendTrailer(append([]byte(nil), end[:len(end)-2]...), trailer)
-		}
+		end = endOfChunks(len(last) > 0, trailer)
 	}
 	err := cl.write(last, end)
 	switch {
@@ -217,6 +250,18 @@ func (cl *client) Finish(last []byte, trailer []forward.Field) error {
 	}
 	cl.ended = err == nil
 	return err
+}
+
+// endOfChunks is what stands behind the last chunk's data, or without one.
+func endOfChunks(within bool, trailer []forward.Field) []byte {
+	end := lastChunk
+	if within {
+		end = chunkLast
+	}
+	if len(trailer) > 0 {
+		end = appendTrailer(append([]byte(nil), end[:len(end)-2]...), trailer)
+	}
+	return end
 }
 
 // End is forward.Client's.
@@ -246,10 +291,10 @@ func (cl *client) Sent(n int64, err error) error {
 		}
 	}
 	if err != nil {
-		c.out.err = err
+		c.broken = err
 	}
 	c.pace()
-	return c.out.err
+	return c.broken
 }
 
 // Tunnel is forward.Client's.
@@ -264,15 +309,16 @@ func (cl *client) Tunnel() (io.ReadWriteCloser, error) {
 	case w.replay != nil:
 		w.replay.Finish() // nobody sends it again
 	}
-	b := append(w.gather[:0], "HTTP/1.1 101 Switching Protocols\r\n"...)
-	for i := range w.change {
-		b = appendField(b, &w.change[i])
+	b := []byte("HTTP/1.1 101 Switching Protocols\r\n")
+	for i := range c.change {
+		b = appendField(b, &c.change[i])
 	}
+	c.change = nil
 	cl.headed = true
 	if !c.enter(tunnelling) {
 		return nil, errLate
 	}
-	if err := c.put(append(b, "\r\n"...), nil, nil); err != nil {
+	if err := c.put(append(b, "\r\n"...)); err != nil {
 		return nil, err
 	}
 	cl.taken = &tunnel{c: c, early: w.early()}

@@ -11,7 +11,7 @@ func (c *conn) close() {
 	if c.verdict == preface {
 		return // somebody else's
 	}
-	if c.linger && c.out.err == nil && c.alive() {
+	if c.linger && c.broken == nil && c.alive() {
 		c.drain()
 	}
 	c.give()

@@ -16,40 +16,46 @@ import (
 // conn is a client's connection. One goroutine serves it from accept to close; the sweeper and whoever ends the server look
 // at it from outside by its stamps, and end a wait by a deadline that is over.
 type conn struct {
-	srv    *Server
-	base   net.Conn        // as it was accepted
-	nc     net.Conn        // what HTTP is spoken on: base, or TLS over it. Its own goroutine's
-	socket *net.TCPConn    // base as a socket; nil: it is none
-	raw    syscall.RawConn // of socket
-	direct bool            // nc is the socket, and reads wait first
-	sealed *sealed         // below TLS; nil: there is none
-	info   ConnInfo
-	born   int64 // in milliseconds of the server's clock
-	place  int   // in the server's list; guarded by its mutex
+	// In one line of memory, what is looked at around each wait, the handler's too: requests of others pass between.
+	srv     *Server
+	work    *work        // nil: there is nothing to do
+	fd      uintptr      // within a callback of raw.Read; else noFD
+	stamp   atomic.Int64 // when the phase began that it is in
+	served  atomic.Int64 // requests
+	broken  error        // what a write ended with: nothing is written afterwards
+	spliced atomic.Bool  // somebody else writes to the socket
+	direct  bool         // nc is the socket, and reads wait first
+	begun   bool         // something of a head has come
+	mayBe2  bool         // its first bytes may be those of HTTP/2
+	verdict verdict
 
-	stamp      atomic.Int64 // when the phase began that it is in
+	// In two more, what a request takes of it.
+	life forward.Presence // the context of its requests; the sweeper looks for the client's end
+	born int64            // in milliseconds of the server's clock
+	info ConnInfo
+
+	sealed   *sealed         // below TLS; nil: there is none
+	base     net.Conn        // as it was accepted
+	nc       net.Conn        // what HTTP is spoken on: base, or TLS over it. Its own goroutine's
+	socket   *net.TCPConn    // base as a socket; nil: it is none
+	raw      syscall.RawConn // of socket
+	readable func(uintptr) bool
+	out      out
+	change   []forward.Field // of the answer that makes it a tunnel
+	linger   bool            // the client may still be sending when this ends: read it
+	reset    bool            // an end in order would make a cut answer look whole
+	polite   bool            // a tunnel is over: say goodbye in TLS's way
+	waits    bool            // for the client, in the way of putSlowly
+	first    [1]byte
+	waking   atomic.Bool // somebody is about to end the wait that it is in
+
 	sending    atomic.Int64 // since when the client took no byte that is being written; 0: nothing is
-	spliced    atomic.Bool  // somebody else writes to the socket
-	waking     atomic.Bool  // somebody is about to end the wait that it is in
-	served     atomic.Int64 // requests
-	rested     int64        // of them, when it moved to a fresh goroutine last; its own goroutine's
+	place      int          // in the server's list; guarded by its mutex
+	rested     int64        // requests that were served when it moved to a fresh goroutine last; its own goroutine's
 	looked     int64        // the stamp at which the sweeper looked for the client's end; its own
 	measured   int64        // the moment of sending for which it knows what was unsent; its own, as the next
 	unsentThen int          // in bytes
 	halved     int64        // since when it knows that the client ended its side; 0: it did not; its own
-
-	life     forward.Presence // the context of its requests; the sweeper looks for the client's end
-	work     *work            // nil: there is nothing to do
-	verdict  verdict
-	fd       uintptr // within a callback of raw.Read; else noFD
-	mayBe2   bool    // its first bytes may be those of HTTP/2
-	begun    bool    // something of a head has come
-	linger   bool    // the client may still be sending when this ends: read it
-	reset    bool    // an end in order would make a cut answer look whole
-	polite   bool    // a tunnel is over: say goodbye in TLS's way
-	out      out
-	first    [1]byte
-	readable func(uintptr) bool
 }
 
 func newConn(s *Server, nc net.Conn) *conn {

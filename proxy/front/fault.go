@@ -30,6 +30,7 @@ var (
 	faultCodings   = &fault{400, "there are several Transfer-Encoding fields"}
 	faultCoding10  = &fault{400, "HTTP/1.0 has no Transfer-Encoding"}
 	faultExpect    = &fault{417, "the expectation is not known"}
+	faultRepeated  = &fault{400, "a header field that may stand once only is there twice"}
 	faultLongLine  = &fault{414, "the request's first line is too long"}
 	faultLongField = &fault{400, "a header field is too long"}
 	faultLongHead  = &fault{400, "the header is too long"}

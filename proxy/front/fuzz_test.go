@@ -31,14 +31,14 @@ func FuzzHead(f *testing.F) {
 		if a, b := show(&whole), show(&pieces); a != b {
 			t.Fatalf("at once %s\nin pieces %s", a, b)
 		}
-		if whole.done && whole.fault == nil && string(whole.method) != "CONNECT" {
+		if whole.done && whole.fault == nil && string(whole.req.Method) != "CONNECT" {
 			compare(t, &whole, data)
 		}
 	})
 }
 
 func show(h *head) string {
-	return fmt.Sprintf("%v %v %q %q %q %d %q %d %v %v %v %v %v", h.done, h.fault, h.method, h.target, h.authority(), h.minor, h.fields, h.length, h.chunked, h.close, h.keepAlive, h.upgrade, h.expect)
+	return fmt.Sprintf("%v %v %q %q %q %d %q %d %v %v %v %v %v", h.done, h.fault, h.req.Method, h.req.Target, h.req.Authority, h.minor, h.fields, h.length, h.chunked, h.close, h.keepAlive, h.upgrade, h.expect)
 }
 
 // compare reads the same with net/http, which may refuse what is right.
@@ -65,7 +65,7 @@ func compare(t *testing.T, h *head, data []byte) {
 	case length < 0:
 		length = 0
 	}
-	if r.Method != string(h.method) || target != string(h.target) || r.Host != string(h.authority()) || r.ContentLength != length {
+	if r.Method != string(h.req.Method) || target != string(h.req.Target) || r.Host != string(h.req.Authority) || r.ContentLength != length {
 		t.Fatalf("%s\nnet/http: %s %s %q %d", show(h), r.Method, target, r.Host, r.ContentLength)
 	}
 	for _, f := range h.fields {

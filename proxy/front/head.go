@@ -13,67 +13,89 @@ const maxEmpty = 4
 // maxFields bounds a head's fields.
 const maxFields = 1000
 
-// head is one head of a request, as far as it was read. All of it points into the bytes that it was fed.
+// head is one head of a request, as far as it was read. All of it points into the bytes that it was fed. What is looked at
+// after the request was answered stands first.
 type head struct {
-	limits *Settings
-
-	pos    int // bytes taken
-	start  int // of the first line
-	empty  int // empty lines before it
-	lined  bool
-	done   bool   // all of it is there, or fault
-	fault  *fault // what is wrong with it
-	line   []byte // the first one, without its end
-	method []byte
-	target []byte // in origin form, or *
-	named  []byte // the authority that the target names
-	minor  byte
 	fields []forward.Field
+	facts
+	req forward.Request // feed sets Line, Method, Target, in origin form or *, and Authority; the rest is for whoever handles it
+}
 
-	host      []byte
-	hosts     int
-	length    int64 // Content-Length; -1: none was said
+// facts are what is known of a head.
+type facts struct {
+	fault  *fault // what is wrong with it
+	limits *Settings
+	pos    int   // bytes taken
+	start  int   // of the first line
+	length int64 // Content-Length; -1: none was said
+	empty  uint8 // empty lines before it
+	lined  bool  // there was a first line
+	done   bool  // all of it is there, or fault
+	minor  byte
+
+	absolute  bool // the target names the authority
+	host      bool // there is a Host field
+	hosts     bool // there are several
+	badHost   bool
 	chunked   bool
 	close     bool // Connection says so
 	keepAlive bool
 	upgrade   bool // there is an Upgrade field
 	expect    bool // 100-continue
-	absolute  bool
+	odd       bool // a field's name is not plain
+	once      syntax.Once
 }
 
 // reset makes ready for another head, with the room for fields that there is.
 func (h *head) reset(limits *Settings) {
-	*h = head{limits: limits, fields: h.fields[:0], length: -1}
+	h.fields = h.fields[:0]
+	h.facts = facts{}
+	h.limits, h.length = limits, -1
+	r := &h.req
+	r.Line, r.Method, r.Target, r.Authority = nil, nil, nil, nil
 }
 
 // feed reads the lines of b that were not taken yet. b is all that came of the head, and may have moved only after a
 // reset. It reports whether the head is there, or can't be read any further.
 func (h *head) feed(b []byte) bool {
 	for !h.done {
+		if h.lined {
+			if name, value, n, plain := syntax.NextPlain(b[h.pos:]); n > 0 {
+				h.odd = h.odd || !plain
+				if h.pos += n; h.within(n) {
+					h.field(name, value)
+				}
+				continue
+			}
+		}
 		end := bytes.IndexByte(b[h.pos:], '\n')
 		if end < 0 {
 			h.partial(b)
 			return h.done
 		}
 		line := b[h.pos : h.pos+end]
-		h.pos += end + 1
-		if f := h.over(len(line)+1, h.pos-h.start); f != nil {
-			h.fail(f)
-			break
-		}
-		switch {
-		case len(line) == 0 || line[len(line)-1] != '\r':
-			h.fail(faultBareLF)
-		case !h.lined:
-			h.first(line[: len(line)-1 : len(line)-1])
-		case len(line) == 1:
-			h.check()
-			h.done = true
-		default:
-			h.field(line[:len(line)-1])
+		if h.pos += end + 1; h.within(end + 1) {
+			h.lineOf(line)
 		}
 	}
 	return true
+}
+
+// lineOf takes a line that is no good field. It ends in CR, or should.
+func (h *head) lineOf(line []byte) {
+	last := len(line) - 1
+	switch {
+	case last < 0 || line[last] != '\r':
+		h.fail(faultBareLF)
+	case !h.lined:
+		h.first(line[:last:last])
+	case last == 0:
+		h.check()
+		h.done = true
+	default:
+		_, _, err := syntax.Split(line[:last])
+		h.fail(faultOf(err))
+	}
 }
 
 func (h *head) fail(f *fault) {
@@ -88,9 +110,18 @@ func (h *head) partial(b []byte) {
 		return
 	}
 	if h.pos = len(b); !h.lined {
-		h.line = line
+		h.req.Line = line
 	}
 	h.fail(f)
+}
+
+// within compares the line that ends where the head was read to, and all up to there, with the limits.
+func (h *head) within(line int) bool {
+	f := h.over(line, h.pos-h.start)
+	if f != nil {
+		h.fail(f)
+	}
+	return f == nil
 }
 
 // over compares the bytes of a line, and of all up to its end, with the limits.
@@ -110,18 +141,15 @@ func (h *head) over(line, total int) *fault {
 	return nil
 }
 
-func (h *head) field(line []byte) {
-	name, value, err := syntax.Split(line)
-	if err != nil {
-		h.fail(faultOf(err))
-		return
+func (h *head) field(name, value []byte) {
+	if h.once.Again(name) {
+		h.fail(faultRepeated)
 	}
 	switch len(name) {
 	case len("Host"):
 		if syntax.Equal(name, "host") {
-			h.host = value
-			h.hosts++
-			return // the authority says it
+			h.authority(value)
+			return // the request's Authority says it
 		}
 	case len("Expect"):
 		if syntax.Equal(name, "expect") {
@@ -147,7 +175,19 @@ func (h *head) field(line []byte) {
 			return // it speaks of this connection
 		}
 	}
-	h.fields = append(h.fields, forward.Field{Name: name, Value: value})
+	// Each by itself: a literal would be made elsewhere first, and copied.
+	h.fields = append(h.fields, forward.Field{})
+	f := &h.fields[len(h.fields)-1]
+	f.Name, f.Value = name, value
+}
+
+// authority takes a Host field. Whom the request is for, its target says before that does.
+func (h *head) authority(host []byte) {
+	h.host, h.hosts = true, h.host
+	h.badHost = !syntax.IsAuthority(host)
+	if !h.absolute {
+		h.req.Authority = host
+	}
 }
 
 func (h *head) contentLength(value []byte) {
@@ -190,11 +230,11 @@ func (h *head) check() {
 	switch {
 	case h.chunked && h.length >= 0:
 		h.fail(faultBoth)
-	case h.hosts > 1:
+	case h.hosts:
 		h.fail(faultHosts)
-	case h.hosts == 0 && h.minor > 0:
+	case !h.host && h.minor > 0:
 		h.fail(faultNoHost)
-	case h.hosts == 1 && !syntax.IsAuthority(h.host):
+	case h.badHost:
 		h.fail(faultHost)
 	case h.minor == 0 && h.upgrade:
 		h.dropUpgrade() // HTTP/1.0 has none
@@ -210,14 +250,6 @@ func (h *head) dropUpgrade() {
 		}
 	}
 	h.fields = kept
-}
-
-// authority is whom the request is for: the target says it before the Host field does.
-func (h *head) authority() []byte {
-	if h.absolute {
-		return h.named
-	}
-	return h.host
 }
 
 // keep tells whether the client wants its connection kept.

@@ -17,21 +17,30 @@ func (h *head) first(line []byte) {
 		}
 		return
 	}
-	h.lined, h.line = true, line
-	i := bytes.IndexByte(line, ' ')
-	if i <= 0 || !syntax.All(line[:i], syntax.Method) {
+	h.lined, h.req.Line = true, line
+	i := syntax.Span(line, syntax.Method)
+	if i == 0 || i == len(line) || line[i] != ' ' {
 		h.fail(faultMethod)
 		return
 	}
-	h.method = line[:i:i]
+	h.req.Method = line[:i:i]
 	rest := line[i+1:]
-	if i = bytes.IndexByte(rest, ' '); i <= 0 {
+	i = syntax.Span(rest, syntax.Asked)
+	good := i == len(rest) || rest[i] == ' '
+	if !good {
+		i = bytes.IndexByte(rest, ' ')
+	}
+	if i <= 0 || i == len(rest) {
 		h.fail(faultLine)
 		return
 	}
-	h.target = rest[:i:i]
+	h.req.Target = rest[:i:i]
 	h.version(rest[i+1:])
-	if !h.done {
+	switch {
+	case h.done:
+	case !good:
+		h.fail(faultTarget)
+	default:
 		h.form()
 	}
 }
@@ -50,16 +59,14 @@ func (h *head) version(s []byte) {
 	}
 }
 
-// form looks at the target, and makes its origin form.
+// form looks at the target, of bytes that are allowed there, and makes its origin form.
 func (h *head) form() {
-	t := h.target
+	t := h.req.Target
 	switch {
-	case !syntax.All(t, syntax.Asked):
-		h.fail(faultTarget)
 	case t[0] == '/':
-	case string(h.method) == "CONNECT": // is refused by whoever handles it
+	case string(h.req.Method) == "CONNECT": // is refused by whoever handles it
 	case string(t) == "*":
-		if string(h.method) != "OPTIONS" {
+		if string(h.req.Method) != "OPTIONS" {
 			h.fail(faultStar)
 		}
 	default:
@@ -86,18 +93,18 @@ func (h *head) address(t []byte) {
 	if end < 0 {
 		end = len(rest)
 	}
-	h.absolute, h.named = true, rest[:end:end]
-	if !syntax.IsAuthority(h.named) {
+	h.absolute, h.req.Authority = true, rest[:end:end]
+	if !syntax.IsAuthority(h.req.Authority) {
 		h.fail(faultAddress)
 		return
 	}
 	switch rest = rest[end:]; {
 	case len(rest) == 0:
-		h.target = root
+		h.req.Target = root
 	case rest[0] == '?':
-		h.target = append([]byte{'/'}, rest...)
+		h.req.Target = append([]byte{'/'}, rest...)
 	default:
-		h.target = rest
+		h.req.Target = rest
 	}
 }
 

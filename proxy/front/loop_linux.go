@@ -55,23 +55,19 @@ func (c *conn) onReadable(fd uintptr) bool {
 // becomes readable anew.
 func (c *conn) turn() (leave bool) {
 	for {
-		w := c.work
-		if w == nil {
-			w = c.take()
-		}
-		n, drained, err := c.pull(w.buf[w.w:])
+		n, drained, err := c.pull()
 		switch {
+		case n > 0:
 		case err == unix.EAGAIN:
-			if w.w == w.r {
+			if w := c.work; w.w == w.r {
 				c.give()
 			}
 			c.verdict = over
 			return !c.mayWait()
-		case n <= 0:
+		default:
 			c.verdict = over
 			return true
 		}
-		w.w += n
 		switch c.verdict = c.advance(true); c.verdict {
 		case more, idle:
 			if drained {
@@ -85,20 +81,35 @@ func (c *conn) turn() (leave bool) {
 
 // pull reads what there is, with EAGAIN when that is nothing. It reports whether that was all: the socket becomes readable
 // anew when more comes.
-func (c *conn) pull(p []byte) (n int, drained bool, err error) {
-	if s := c.sealed; s != nil {
-		s.seen.done = 0
-		n, err = c.nc.Read(p)
-		switch {
-		case n > 0: // and half of an alert behind it, perhaps: the next call tells
-			return n, err == nil && n < len(p) && s.short && s.seen.single(), nil
-		case err == errAgain:
-			err = unix.EAGAIN
-		}
-		return n, false, err
+func (c *conn) pull() (n int, drained bool, err error) {
+	w := c.work
+	if w == nil {
+		w = c.take()
 	}
-	n, err = socket.Read(c.fd, p)
-	return n, n < len(p), err
+	p := w.buf[w.w:]
+	if c.direct {
+		n, err = socket.Read(c.fd, p)
+		drained = n < len(p)
+	} else {
+		n, drained, err = c.sealed.pull(p)
+	}
+	if n > 0 {
+		w.w += n
+	}
+	return n, drained, err
+}
+
+// pull is conn's, of TLS.
+func (s *sealed) pull(p []byte) (n int, drained bool, err error) {
+	s.seen.done = 0
+	n, err = s.c.nc.Read(p)
+	switch {
+	case n > 0: // and half of an alert behind it, perhaps: the next call tells
+		return n, err == nil && n < len(p) && s.short && s.seen.single(), nil
+	case err == errAgain:
+		err = unix.EAGAIN
+	}
+	return n, false, err
 }
 
 // readNow reads what there is.
@@ -121,6 +132,16 @@ func (s *sealed) writeNow(b []byte) int {
 	return n
 }
 
+// putNow writes what the socket takes at once, and gives what is left: nothing after an error.
+func (c *conn) putNow(b []byte) []byte {
+	n, err := socket.Write(c.fd, b)
+	if err != nil && err != unix.EAGAIN {
+		c.broken = os.NewSyscallError("write", err)
+		return nil
+	}
+	return b[n:]
+}
+
 // onWritable writes what the socket takes. It is true when there is nothing left to write, or no use in it.
 func (c *conn) onWritable(fd uintptr) bool {
 	o := &c.out
@@ -130,10 +151,10 @@ func (c *conn) onWritable(fd uintptr) bool {
 		case err == unix.EAGAIN:
 			return false
 		case err != nil:
-			o.err = os.NewSyscallError("write", err)
+			c.broken = os.NewSyscallError("write", err)
 			return true
 		}
-		if o.waits {
+		if c.waits {
 			c.pace()
 		}
 		if !o.left(n) {

@@ -14,6 +14,8 @@ func (c *conn) loopDirect() (rests bool) {
 	return false
 }
 
+func (c *conn) putNow(b []byte) []byte { return b }
+
 func (c *conn) onWritable(uintptr) bool { return false }
 
 func (s *sealed) readNow(p []byte) (int, error) { return s.Conn.Read(p) }

@@ -2,11 +2,9 @@ package front
 
 import "sync"
 
-// out is what a connection is writing. One goroutine writes at a time.
+// out is what a connection is writing, unless it is one piece that is taken at once. One goroutine writes at a time.
 type out struct {
 	pieces   [3][]byte // in this order; what was written is cut off
-	waits    bool      // for the client, in the way of putSlowly
-	err      error     // what a write ended with: nothing is written afterwards
 	writable func(uintptr) bool
 }
 
@@ -24,45 +22,61 @@ func (o *out) left(n int) bool {
 	return false
 }
 
-// put writes up to three pieces, in one call of the system if the client takes them. It waits as long as the client takes
-// some of it now and then.
-func (c *conn) put(a, b, d []byte) error {
-	o := &c.out
-	if o.err != nil {
-		return o.err
-	}
-	if len(a)+len(b)+len(d) == 0 {
-		return nil
+// put writes one piece. It waits as long as the client takes some of it now and then.
+func (c *conn) put(b []byte) error {
+	if c.broken != nil || len(b) == 0 {
+		return c.broken
 	}
 	if c.spliced.Load() {
 		c.unsplice()
 	}
-	o.pieces = [3][]byte{a, b, d}
+	if c.fd != noFD && c.direct {
+		if b = c.putNow(b); len(b) == 0 {
+			return c.broken
+		}
+	}
+	c.out.pieces = [3][]byte{b}
+	return c.putPieces()
+}
+
+// putAll is put of up to three pieces, in one call of the system if the client takes them.
+func (c *conn) putAll(a, b, d []byte) error {
+	if c.broken != nil || len(a)+len(b)+len(d) == 0 {
+		return c.broken
+	}
+	if c.spliced.Load() {
+		c.unsplice()
+	}
+	c.out.pieces = [3][]byte{a, b, d}
+	return c.putPieces()
+}
+
+// putPieces writes the pieces of out.
+func (c *conn) putPieces() error {
 	if c.fd == noFD || !c.direct || !c.onWritable(c.fd) {
 		c.putSlowly()
 	}
-	if o.err != nil {
-		o.pieces = [3][]byte{}
+	if c.broken != nil {
+		c.out.pieces = [3][]byte{}
 	}
-	return o.err
+	return c.broken
 }
 
 // putSlowly writes what is left, and waits for the client.
 func (c *conn) putSlowly() {
-	o := &c.out
-	o.waits = true
+	c.waits = true
 	c.pace()
 	var err error
 	switch {
 	case c.direct && waitFirst:
-		err = c.raw.Write(o.writable)
+		err = c.raw.Write(c.out.writable)
 	default:
 		err = c.putRecords()
 	}
-	if o.err == nil {
-		o.err = err
+	if c.broken == nil {
+		c.broken = err
 	}
-	o.waits = false
+	c.waits = false
 	c.sending.Store(0)
 }
 

@@ -162,15 +162,17 @@ func TestNothingIsLeftOfARequest(t *testing.T) {
 	defer b.Close()
 	c := newConn(srv, a)
 	w := c.take()
-	var clean, used forward.Request
-	fillAll(reflect.ValueOf(&used).Elem())
-	c.fill(&clean, 1)
-	c.fill(&used, 1)
-	if !reflect.DeepEqual(clean, used) {
+	w.head.req = forward.Request{}
+	c.prepare()
+	c.fill(1)
+	clean := w.head.req
+	fillAll(reflect.ValueOf(&w.head.req).Elem())
+	c.prepare()
+	c.fill(1)
+	if used := w.head.req; !reflect.DeepEqual(clean, used) {
 		t.Errorf("%+v\n%+v", clean, used)
 	}
 	c.give()
-	_ = w
 }
 
 // fillAll gives each field some value.
@@ -195,6 +197,22 @@ func fillAll(v reflect.Value) {
 			}
 		default:
 			f.Set(reflect.ValueOf(7).Convert(f.Type()))
+		}
+	}
+}
+
+// TestPlainNames: that all names are letters, digits and hyphens is said of such requests only.
+func TestPlainNames(t *testing.T) {
+	for fields, want := range map[string]bool{
+		"": true, "A-1: _\r\nB: .\r\n": true, "A_b: c\r\n": false, "Long-Name-Of_A-Field: c\r\nA: b\r\n": false, "A: b\r\nA.b: c\r\n": false, "A: b\r\n c\r\n": false,
+	} {
+		var plain bool
+		talk(t, func(_ context.Context, r *forward.Request, c forward.Client) {
+			plain = r.Plain
+			forward.Plain(c, r, 200, "")
+		}, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"+fields+"\r\n")
+		if plain != want {
+			t.Errorf("%q: %v", fields, plain)
 		}
 	}
 }

@@ -14,10 +14,11 @@ func (c *conn) respond() bool {
 	if !c.enter(handling) {
 		return false
 	}
-	w.client.begin(c, served)
-	c.fill(&w.req, served)
-	c.call(&w.req, &w.client)
-	if w.replay != nil {
+	cl := &w.client
+	cl.begin(served)
+	c.fill(served)
+	c.call(&w.head.req)
+	if cl.streams {
 		w.replay.Finish()
 	}
 	if racing {
@@ -29,22 +30,31 @@ func (c *conn) respond() bool {
 	if !keep {
 		return false
 	}
-	w.r = w.next
-	w.head.reset(&c.srv.settings)
+	if !cl.sole {
+		w.r = w.next
+	}
 	return c.enter(waiting)
 }
 
-// fill makes the request for the handler.
-func (c *conn) fill(r *forward.Request, served int64) {
+// prepare makes ready for a head, and sets what the connection says of its request. That is done before it is read: what has to
+// come from memory for it comes during the call of the system.
+func (c *conn) prepare() {
 	w := c.work
-	h := &w.head
-	// Each by itself: a literal would be made elsewhere first, and copied.
-	r.Method, r.Authority, r.Target, r.Fields, r.Line = h.method, h.authority(), h.target, h.fields, h.line
-	r.Length, r.Body, r.Proto, r.Invalid, r.Refuse = max(h.length, 0), nil, "HTTP/1.1", "", 0
+	w.head.reset(&c.srv.settings)
+	r := &w.head.req
 	r.Secure, r.TLS, r.Proxy = c.info.TLS != nil, c.info.TLS, c.info.Proxy
 	r.Remote, r.RemotePort, r.Local = c.info.Remote.Addr(), c.info.Remote.Port(), c.info.Local
-	r.Connection, r.Served, r.HeadSize = c.info.Number, served, int64(h.pos-h.start)
-	r.Scratch = &w.scratch
+	r.Connection, r.Scratch = c.info.Number, &w.scratch
+}
+
+// fill makes the request for the handler, of what the head gave.
+func (c *conn) fill(served int64) {
+	w := c.work
+	h := &w.head
+	r := &h.req
+	// Each by itself: a literal would be made elsewhere first, and copied.
+	r.Fields, r.Length, r.Body, r.Proto, r.Invalid, r.Refuse = h.fields, max(h.length, 0), nil, "HTTP/1.1", "", 0
+	r.Plain, r.Served, r.HeadSize = !h.odd && h.fault == nil, served, int64(h.pos-h.start)
 	if h.minor == 0 && (h.lined || h.fault == nil) {
 		r.Proto = "HTTP/1.0"
 	}
@@ -64,14 +74,14 @@ func (c *conn) fill(r *forward.Request, served int64) {
 }
 
 // call runs the handler. One that panics must not end the process.
-func (c *conn) call(r *forward.Request, cl *client) {
+func (c *conn) call(r *forward.Request) {
 	defer func() {
 		if v := recover(); v != nil {
-			cl.aborted = true
+			c.work.client.aborted = true
 			c.srv.options.Log.Error().Any("panic", v).Bytes("stack", debug.Stack()).Msg("a request's handler panicked")
 		}
 	}()
-	c.srv.options.Handler.Handle(&c.life, r, cl)
+	c.srv.options.Handler.Handle(&c.life, r, &c.work.client)
 }
 
 // settle is done with the request, however its handler ended. It reports whether the connection can carry another one.
@@ -86,15 +96,15 @@ func (c *conn) settle() bool {
 		_ = cl.taken.Close()
 		c.polite = true
 		return false
-	case cl.aborted || !cl.ended || c.out.err != nil:
+	case cl.aborted || !cl.ended || c.broken != nil:
 		c.reset = cl.headed && cl.framing == untilClose
 		return false
 	}
-	whole := w.replay == nil || w.replay.Whole()
-	if whole && w.replay != nil {
+	whole := !cl.streams || w.replay.Whole()
+	if whole && cl.streams {
 		w.refill()
 	}
-	if cl.last || !whole || w.head.fault != nil {
+	if cl.last || !whole { // it is the last, too, when the head is no good
 		c.linger = !whole || w.head.fault != nil || w.next < w.w || c.news()
 		return false
 	}
@@ -120,7 +130,8 @@ func (w *work) spoil() {
 	for i := range w.head.fields {
 		w.head.fields[i] = forward.Field{Name: spoiled, Value: spoiled}
 	}
-	w.req.Method, w.req.Target, w.req.Authority, w.req.Line = spoiled, spoiled, spoiled, spoiled
+	r := &w.head.req
+	r.Method, r.Target, r.Authority, r.Line = spoiled, spoiled, spoiled, spoiled
 	for i := w.r; i < w.next; i++ {
 		w.buf[i] = '#'
 	}

@@ -26,7 +26,7 @@ func (t *tunnel) Write(p []byte) (int, error) {
 	if !t.c.enter(tunnelling) {
 		return 0, errLate
 	}
-	if err := t.c.put(p, nil, nil); err != nil {
+	if err := t.c.put(p); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -57,8 +57,11 @@ func (a *attempt) readHead() error {
 		a.r += n
 		size += n
 		limit := a.opener.wire.HeadMax
+		if done && err == nil && size <= limit {
+			return nil
+		}
 		switch {
-		case errors.Is(err, errNoHTTP) && a.opener.wire.Headless && a.informs == 0 && len(a.head.fields) == 0:
+		case errors.Is(err, errNoHTTP) && a.headless():
 			a.head.status = forward.Headless
 			return nil
 		case err == nil && (size > limit || !done && size+a.w-a.r >= limit):
@@ -67,13 +70,16 @@ func (a *attempt) readHead() error {
 		if err != nil {
 			return a.fail(forward.OnInvalidHeader, err)
 		}
-		if done {
-			return nil
-		}
 		if err := a.more(); err != nil {
 			return err
 		}
 	}
+}
+
+// headless tells whether what does not begin as HTTP may be an answer of HTTP/0.9. On a kept connection it is none: who speaks
+// that keeps no connections, so that it can only be what somebody else's answer left behind.
+func (a *attempt) headless() bool {
+	return a.opener.wire.Headless && a.informs == 0 && len(a.head.fields) == 0 && !a.progress.Kept
 }
 
 // more reads more of the head. A peer that was asked whether it wants the body, and does not say, gets it.
@@ -118,6 +124,7 @@ func (a *attempt) settle(status int) {
 	a.keep = a.keep && !a.out.last && !a.cut && (!a.out.expects || a.sender != nil)
 	switch a.framing {
 	case noBody:
+		a.dry = a.dry && a.head.length == 0 // a peer that sends a body all the same has it on its way
 		a.finish()
 	case byLength:
 		a.left = a.head.length
@@ -129,8 +136,8 @@ func (a *attempt) settle(status int) {
 // room makes sure that there is some to read into. Fields point into what was read, so that is never written again.
 func (a *attempt) room() {
 	if a.inBuf == nil {
-		a.inBuf = answers.Get().(*[answerSize]byte)
-		a.buf = a.inBuf[:]
+		a.inBuf = intakes.Get().(*intake)
+		a.buf, a.head.fields = a.inBuf.bytes[:], a.inBuf.fields[:0]
 	}
 	if a.w < len(a.buf) {
 		return
@@ -140,23 +147,19 @@ func (a *attempt) room() {
 	a.r, a.w = 0, copy(a.buf, rest)
 }
 
-// came counts bytes that were read behind those that are there.
-func (a *attempt) came(n int) {
-	a.w += n
-	a.progress.In += int64(n)
-}
-
 // read waits for bytes. It gives no error beside them.
 func (a *attempt) read(p []byte, limit time.Duration) (int, error) {
 	if a.atHand {
 		n, err := a.conn.readNow(p)
 		a.progress.In += int64(n)
+		a.dry = n < len(p)
 		return n, err
 	}
 	a.arm(limit)
 	for {
 		n, err := a.conn.Read(p)
 		a.progress.In += int64(n)
+		a.dry = n < len(p)
 		if n > 0 {
 			return n, nil
 		}
@@ -170,13 +173,10 @@ func (a *attempt) read(p []byte, limit time.Duration) (int, error) {
 // finish is called when the answer is whole. The connection is kept when the request is whole too and nothing else came.
 func (a *attempt) finish() {
 	a.ended = true
-	c, now := a.conn, a.wait.from
-	if a.wait.stop != nil || !a.wait.slice {
-		now = time.Now() // the last wait may have been a long one
-	}
-	if a.keep && a.r == a.w && (a.sender == nil || a.sender.finished()) && c.quiet() && a.wait.unwatch() {
-		a.conn = nil
-		if !c.pool.shelf.put(c, now) {
+	c := a.conn
+	if a.keep && a.r == a.w && (a.sender == nil || a.sender.finished()) && (c.direct || c.quiet()) && a.wait.unwatch() {
+		a.conn, c.dry = nil, a.dry
+		if !c.pool.shelf.put(c, moment()) {
 			_ = c.Close()
 		}
 		return

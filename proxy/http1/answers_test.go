@@ -317,3 +317,22 @@ func TestHeadless(t *testing.T) {
 		})
 	}
 }
+
+// On a kept connection what is no HTTP can only be left of another answer.
+func TestHeadlessOnlyOnAFreshConnection(t *testing.T) {
+	ps := NewPools(Settings{}, nil)
+	defer ps.Close()
+	addr := listen(t, func(c net.Conn) {
+		readRequest(c)
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		readRequest(c)
+		_, _ = io.WriteString(c, "left of it")
+	})
+	p, _ := peerAt(t, ps, PoolKey{Server: "a", Scheme: "http", Addr: addr})
+	o := ps.Opener(Wire{Headless: true})
+	for _, want := range []string{`200 "ok" end kept`, "invalid_header"} {
+		if got := outcome(ps, p.Link.(*Pool), o.Open(t.Context(), p, false), get()); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

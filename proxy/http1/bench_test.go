@@ -10,7 +10,10 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -149,6 +152,55 @@ func benchOurs(ctx context.Context) func(*testing.B, string) {
 			at.(*attempt).Release()
 		}
 		done()
+	}
+}
+
+// BenchmarkManyGets is as many at the same time, so that what one touches before its answer is out of the processor's caches
+// after it.
+func BenchmarkManyGets(b *testing.B) {
+	for _, many := range []int{64, 512} {
+		b.Run(strconv.Itoa(many), func(b *testing.B) {
+			ps := NewPools(Settings{IdleMax: many}, nil)
+			defer ps.Close()
+			p, _ := peerAt(b, ps, PoolKey{Server: "a", Scheme: "http", Addr: benchPeer(b)})
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			var begun atomic.Int64
+			one := func(r *forward.Request) error {
+				at := ps.Open(ctx, p, false)
+				defer at.(*attempt).Release()
+				if _, _, err := exchanged(at, r); err != nil {
+					return err
+				}
+				if rest, ok := at.Body().(forward.AtHand).AtHand(); !ok || len(rest) != 12 {
+					return io.ErrUnexpectedEOF
+				}
+				return nil
+			}
+			all := func() {
+				var wg sync.WaitGroup
+				for range many {
+					wg.Go(func() {
+						r := get()
+						r.Fields = benchFields()
+						for begun.Add(1) <= int64(b.N) {
+							if err := one(r); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+			}
+			begun.Store(int64(b.N - 2*many)) // to open the connections
+			all()
+			begun.Store(0)
+			b.ResetTimer()
+			done := cpu(b)
+			all()
+			done()
+		})
 	}
 }
 

@@ -41,7 +41,53 @@ func (b answerBody) Read(p []byte) (int, error) {
 	return a.readToClose(p)
 }
 
-func (b answerBody) Trailer() []forward.Field { return forward.FieldsOf(b.a.chunks.Trailer()) }
+func (b answerBody) Trailer() []forward.Field {
+	if b.a.framing != byChunks {
+		return nil
+	}
+	return forward.FieldsOf(b.a.chunks.Trailer())
+}
+
+// AtHand is forward.AtHand's. The connection is given back as by Read, while the bytes stay where they are until Release.
+func (b answerBody) AtHand() (rest []byte, ok bool) {
+	a := b.a
+	if a.failed != nil || a.ended || !a.final {
+		return nil, false
+	}
+	at := a.buf[a.r:a.w]
+	switch {
+	case a.framing == byLength && int64(len(at)) >= a.left:
+		rest = at[:a.left]
+		a.r += len(rest)
+		a.left = 0
+	case a.framing == byChunks && bytes.HasSuffix(at, lastChunk):
+		if rest, ok = a.chunksAtHand(at); !ok {
+			return nil, false
+		}
+	default:
+		return nil, false
+	}
+	a.finish()
+	return rest, true
+}
+
+// chunksAtHand takes all that is left of a body in chunks out of the bytes at hand. It goes behind them, so that nothing has
+// happened when that was not all after all.
+func (a *attempt) chunksAtHand(at []byte) ([]byte, bool) {
+	to, chunks := a.buf[a.w:], a.chunks
+	if len(to) < len(at) {
+		return nil, false
+	}
+	n, took, err := chunks.Decode(to, at)
+	if err != nil || !chunks.Done() {
+		return nil, false
+	}
+	a.chunks = chunks
+	a.r += took
+	return to[:n], true
+}
+
+var lastChunk = []byte("0\r\n\r\n")
 
 // Ready is forward.Ready's. Of a body in chunks the line before the first one is there, and something behind it: data, or
 // all of the end.
@@ -62,13 +108,20 @@ var emptyLine = []byte("\r\n\r\n")
 func (b answerBody) Rewind() error    { return errNotHeld }
 func (b answerBody) Rewindable() bool { return false }
 
+// readCounted asks for more than is left, so that what came behind the body is seen.
 func (a *attempt) readCounted(p []byte) (int, error) {
-	if int64(len(p)) > a.left {
-		p = p[:a.left]
-	}
-	n, err := a.next(p)
-	if err != nil {
-		return 0, a.cutOff(err)
+	var n int
+	if a.r < a.w {
+		n = copy(p[:min(int64(len(p)), a.left)], a.buf[a.r:a.w])
+		a.r += n
+	} else {
+		var err error
+		if n, err = a.read(p, a.opener.wire.Read); err != nil {
+			return 0, a.cutOff(err)
+		}
+		if int64(n) > a.left {
+			n, a.keep = int(a.left), false
+		}
 	}
 	if a.left -= int64(n); a.left > 0 {
 		return n, nil
@@ -115,13 +168,12 @@ func (a *attempt) readChunks(p []byte) (int, error) {
 			src := p[:n]
 			var took int
 			n, took, err = a.chunks.Decode(p, src)
-			a.extra = a.extra || took < len(src)
+			a.keep = a.keep && took == len(src)
 		}
 		switch {
 		case err != nil:
 			return n, a.fail(forward.OnInvalidHeader, err)
 		case a.chunks.Done():
-			a.keep = a.keep && !a.extra
 			a.finish()
 			return n, io.EOF
 		case n > 0:

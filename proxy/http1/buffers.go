@@ -1,6 +1,10 @@
 package http1
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/upstrand/upstrand/proxy/forward"
+)
 
 const (
 	smallSize  = 4 << 10  // a request's head
@@ -9,13 +13,20 @@ const (
 	// chunkHead is room for a chunk's size before its data, chunkTail for what follows it.
 	chunkHead = 18
 	chunkTail = 2
-	// keptFields is for how many fields of heads an attempt that is used again keeps room.
-	keptFields = 256
+	// fieldsMax is how many fields of heads there is room for beside what they point into; others cost an allocation.
+	fieldsMax = 40
 )
 
 var (
 	smalls   = sync.Pool{New: func() any { return new([smallSize]byte) }}
-	answers  = sync.Pool{New: func() any { return new([answerSize]byte) }}
+	intakes  = sync.Pool{New: func() any { return new(intake) }}
 	larges   = sync.Pool{New: func() any { return new([largeSize]byte) }}
-	attempts = sync.Pool{New: func() any { return new(attempt) }}
+	attempts = sync.Pool{New: newAttempt}
 )
+
+// intake is what an answer is read into, and the fields of its heads. An attempt takes it when there is something to read: then
+// it is one that was in use a moment ago and not when the request was written, and the processor still has it at hand.
+type intake struct {
+	fields [fieldsMax]forward.Field
+	bytes  [answerSize]byte
+}

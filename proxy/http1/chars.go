@@ -3,10 +3,7 @@ package http1
 import "github.com/upstrand/upstrand/proxy/syntax"
 
 // What RFC 9110 and 9112 allow where; see package syntax.
-const (
-	inToken  = syntax.Token
-	inTarget = syntax.Target
-)
+const inTarget = syntax.Target
 
 // all tells whether each byte of s is of the kind.
 func all(s []byte, kind byte) bool { return syntax.All(s, kind) }

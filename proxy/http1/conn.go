@@ -13,40 +13,40 @@ import (
 // in anything of the request that it carries. But for Close it is used by one attempt at a time: one goroutine reads, and
 // one writes.
 type conn struct {
-	pool   *Pool
-	via    via
-	socket net.Conn        // below TLS
-	raw    syscall.RawConn // of the socket; nil: there is none
-	stream net.Conn        // what requests are written to
-	direct bool            // stream is the socket and raw can be used for both directions
-	born   time.Time
-
-	requests int       // begun on it
-	deadline time.Time // for reading, as it was set last
-	step     step      // of the reader
-	pushing  pushing   // of the writer
-
-	older, newer *conn // of the shelf; guarded by its mutex, as idleSince
-	idleSince    time.Time
-	swept        int // how often it was looked after since then; guarded likewise
-
-	base    uint64 // bytes that the peer's host has acknowledged when it has all but the present request
-	based   bool   // base is known
-	written uint64 // since base
-
+	pool     *Pool
+	raw      syscall.RawConn // of the socket; nil: there is none
+	deadline int64           // for reading, as it was set last: a moment, or 0
+	requests int             // begun on it
+	base     uint64          // bytes that the peer's host has acknowledged when it has all but the present request
+	written  uint64          // since base
+	based    bool            // base is known
+	direct   bool            // stream is the socket and raw can be used for both directions
+	dry      bool            // the last read of the answer before took all that was there
+	blind    bool            // the present request was written without a look at what had come
 	// How reads and writes ended. Those of the writer are looked at when it is done.
 	readEnded, readReset, writeReset bool
+
+	older, newer *conn // of the shelf; guarded by its mutex, as idleSince
+	idleSince    int64 // a moment
+	swept        int   // how often it was looked after since then; guarded likewise
+	born         int64 // a moment
+	via          via
+
+	socket  net.Conn // below TLS
+	stream  net.Conn // what requests are written to
+	pushing pushing  // of the writer
 
 	mu       sync.Mutex
 	farewell func() // ends its tunnel in good order; nil: it has none, or knows of no such order
 	due      bool   // the end has been asked for
 	closed   bool
 	final    uint64 // bytes acknowledged when it was closed
+	over     bool   // and it was over for the kernel then
 	known    bool   // final was read
 }
 
 func newConn(socket net.Conn, p *Pool, v via) *conn {
-	c := &conn{pool: p, via: v, socket: socket, stream: socket, born: time.Now()}
+	c := &conn{pool: p, via: v, socket: socket, stream: socket, born: moment()}
 	if sc, ok := socket.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
 			c.raw = raw
@@ -54,8 +54,8 @@ func newConn(socket net.Conn, p *Pool, v via) *conn {
 	}
 	_, c.direct = socket.(*net.TCPConn)
 	c.direct = c.direct && c.raw != nil && waitFirst
-	c.base, c.based = c.acknowledged()
-	c.step.run, c.pushing.run = c.step.callback, c.pushing.callback
+	c.base, _, c.based = c.acknowledged()
+	c.pushing.run = c.pushing.callback
 	return c
 }
 
@@ -63,10 +63,10 @@ func newConn(socket net.Conn, p *Pool, v via) *conn {
 // acknowledged since it was answered, or it counts as nothing of this request all the same.
 func (c *conn) begin() {
 	c.requests++
-	c.readEnded, c.readReset, c.writeReset = false, false, false
+	c.readEnded, c.readReset, c.writeReset, c.blind = false, false, false, false
 	if c.via.secure { // more goes over the socket than is written here
 		if c.requests > 1 {
-			c.base, c.based = c.acknowledged()
+			c.base, _, c.based = c.acknowledged()
 		}
 		return
 	}
@@ -114,7 +114,7 @@ func (c *conn) Write(b []byte, limit time.Duration) (n int, err error) {
 // noteWrite remembers a reset. EPIPE is none: the kernel gives it when the peer had closed its side in order before.
 func (c *conn) noteWrite(n int, err error) {
 	c.written += uint64(max(n, 0))
-	if errors.Is(err, syscall.ECONNRESET) {
+	if err != nil && errors.Is(err, syscall.ECONNRESET) {
 		c.writeReset = true
 	}
 }
@@ -127,7 +127,7 @@ func (c *conn) Close() error {
 		return nil
 	}
 	c.closed = true
-	c.final, c.known = c.acknowledged()
+	c.final, c.over, c.known = c.acknowledged()
 	stream := c.stream
 	c.mu.Unlock()
 	c.pool.forget(c)
@@ -161,17 +161,20 @@ func (c *conn) onFarewell(f func()) {
 // unread reports whether it is proven that nothing of the present request was taken in by the peer's host, and closes the
 // connection. The proof is an orderly close (a FIN, which acknowledges all that came before it) that acknowledged
 // nothing of it. A reset is none, nor is silence: an application may read, act and die before its host acknowledges
-// anything, and what a reset acknowledges is not counted by the kernel. Nobody reads or writes any more.
+// anything, and what a reset acknowledges is not counted by the kernel. When nobody had looked before the request was written, the
+// FIN may be older than it, and of a peer that closed its own side only and goes on reading: then the connection must be over, too,
+// as it is when the peer's host refused the request since both sides were closed. That is no proof, as unseen says, but only a
+// request that may be sent twice is written without a look. Nobody reads or writes any more.
 func (c *conn) unread() bool {
 	_ = c.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.readEnded && !c.readReset && !c.writeReset && c.based && c.known && c.final <= c.base
+	return c.readEnded && !c.readReset && !c.writeReset && c.based && c.known && c.final <= c.base && (c.over || !c.blind)
 }
 
-func (c *conn) acknowledged() (uint64, bool) {
+func (c *conn) acknowledged() (n uint64, over, ok bool) {
 	if c.raw == nil {
-		return 0, false
+		return 0, false, false
 	}
 	return bytesAcknowledged(c.raw)
 }
@@ -181,8 +184,7 @@ func (c *conn) quiet() bool {
 	if !c.via.secure {
 		return true
 	}
-	c.deadline = longAgo
-	_ = c.socket.SetReadDeadline(longAgo)
+	c.setReadDeadline(passed)
 	var b [1]byte
 	n, err := c.stream.Read(b[:])
 	return n == 0 && timedOut(err)

@@ -23,6 +23,11 @@ func (a *attempt) connect() error {
 			return a.have(c, true, 0)
 		}
 	}
+	return a.dial(v)
+}
+
+// dial opens a connection.
+func (a *attempt) dial(v via) error {
 	began := time.Now()
 	c, err := a.pool.dial(a.ctx, v, a.opener.wire.Connect)
 	switch {

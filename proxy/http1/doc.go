@@ -6,7 +6,8 @@
 // lines end in CR LF; a name is a token right before its colon; no line is folded; no control character but a tab stands in a
 // value; there is one Content-Length, or one Transfer-Encoding that says chunked, never both, and no Transfer-Encoding in an
 // answer of HTTP/1.0. A connection is kept after a whole answer to a whole request when nothing else came, and before it
-// is used again it is looked at: one that the peer closed, or on which it said something unasked, is never written to.
+// is used again it is looked at: one that the peer closed, or on which it said something unasked, is not written to. Only what
+// comes within a moment after that answer may stay unseen, as it does in nginx.
 //
 // Waiting costs no goroutine: limits are deadlines of the connection, and the end of a client is looked for only when
 // an answer takes longer than a moment. A request's body that is not at hand is sent by a goroutine of its own, so that

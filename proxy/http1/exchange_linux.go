@@ -14,75 +14,92 @@ const waitFirst = true
 
 // step is one exchange inside a call of RawConn.Read. Entering that call forgets readiness that was told before, and the
 // callback's false parks until it is told anew. So the request is written inside the call: what is told from then on
-// may be its answer, and what was told before is looked for first. A later read on the connection has to
-// try before it waits.
+// may be its answer, and what was told before is looked for first, but for what justUsed says. A later read on the connection
+// has to try before it waits.
 type step struct {
-	run func(fd uintptr) bool
-
-	of    *attempt
-	look  bool // for what came while the connection was not used
-	cross func()
-
-	wrote    int
-	writeErr error
-	read     int
-	readErr  error
-	spoke    bool // something had come; nothing was written
-	waiting  bool // all is written
+	look    bool // for what came while the connection was not used
+	spoke   bool // something had come; nothing was written
+	waiting bool // all is written
+	wrote   int
+	err     error // of the write, or of the read when all is written
 }
 
-func (s *step) callback(fd uintptr) bool {
-	if !s.waiting {
-		if s.look && socket.News(fd) {
-			s.spoke = true
-			return true
-		}
-		if s.cross != nil {
-			s.cross()
-		}
-		s.wrote, s.writeErr = write(fd, s.of.first)
-		if s.waiting = s.writeErr == nil && s.wrote == len(s.of.first); s.waiting {
-			s.of.written() // before the wait, and the memory to read into after it
-		}
-		return !s.waiting
+func (a *attempt) callback(fd uintptr) bool {
+	if a.step.waiting {
+		return a.readFirst(fd)
 	}
-	s.of.room()
-	n, err := socket.Read(fd, s.of.buf[s.of.w:])
-	if err == unix.EAGAIN {
-		return false
+	return a.writeFirst(fd)
+}
+
+// writeFirst gives the memory of the request back before the wait, and readFirst takes that for the answer after it.
+func (a *attempt) writeFirst(fd uintptr) bool {
+	s := &a.step
+	if s.look && socket.News(fd) {
+		s.spoke = true
+		return true
 	}
+	if cross := a.pool.owner.crossing; cross != nil {
+		cross()
+	}
+	n, err := write(fd, a.first)
+	if a.conn.noteWrite(n, err); err != nil {
+		s.err = err
+		return true
+	}
+	if s.wrote = n; n > 0 {
+		a.progress.Sent = true
+		a.progress.Out += int64(n)
+	}
+	if n < len(a.first) {
+		return true
+	}
+	s.waiting = true
+	a.written()
+	return a.progress.Out > int64(n) && a.readFirst(fd) // an answer to the pieces before may have been told already
+}
+
+func (a *attempt) readFirst(fd uintptr) bool {
+	a.room()
+	to := a.buf[a.w:]
+	n, err := socket.Read(fd, to)
 	switch {
+	case n > 0:
+		a.w += n
+		a.progress.In += int64(n)
+		a.dry = n < len(to)
+	case err == unix.EAGAIN:
+		return false
 	case err != nil:
-		s.readErr = os.NewSyscallError("read", err)
-	case n == 0:
-		s.readErr = io.EOF
+		a.step.err = os.NewSyscallError("read", err)
+	default:
+		a.step.err = io.EOF
 	}
-	s.read = max(n, 0)
 	return true
 }
 
-// exchange writes what an attempt has to write next, and reads the first bytes of the answer when all of it could be written
-// at once; then it is given back. Look is for a connection that was used before: errSpoke tells that it can't be used any
-// more, and that nothing was written. The deadline for reading is the caller's to set.
-func (c *conn) exchange(a *attempt, look bool) (wrote, n int, err error) {
-	s := &c.step
-	run := s.run
-	*s = step{run: run, of: a, look: look, cross: c.pool.owner.crossing}
-	if err := c.raw.Read(run); err != nil {
-		s.readErr = err
-	}
-	wrote, n, err = s.wrote, s.read, s.readErr
-	spoke, writeErr := s.spoke, s.writeErr
-	*s = step{run: run}
-	c.noteWrite(wrote, writeErr)
-	c.noteRead(err)
+// turn writes what an attempt has to write next, and reads the first bytes of the answer when all of it could be written
+// at once; then it is given back. Kept is for a connection that was used before: errSpoke tells that it can't be used any
+// more, and that nothing was written. With look that is looked for. The deadline for reading is the caller's to set.
+func (a *attempt) turn(kept, look bool) error {
+	c, s := a.conn, &a.step
+	c.blind = kept && !look
+	*s = step{look: look}
+	err := c.raw.Read(a.run)
 	switch {
-	case spoke, writeErr != nil && wrote == 0 && look:
-		return 0, 0, errSpoke
-	case writeErr != nil:
-		return wrote, 0, &writeError{os.NewSyscallError("write", writeErr)}
+	case s.spoke:
+		return errSpoke
+	case err != nil:
+	case s.err == nil:
+		return nil
+	case s.waiting:
+		err = s.err
+	case kept:
+		return errSpoke
+	default:
+		return &writeError{os.NewSyscallError("write", s.err)}
 	}
-	return wrote, n, err
+	c.noteRead(err)
+	return err
 }
 
 // pushing is a write inside a call of RawConn.Write.

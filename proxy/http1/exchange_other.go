@@ -5,13 +5,14 @@ package http1
 // waitFirst needs to know how the runtime waits; elsewhere requests are written and answers read one after the other.
 const waitFirst = false
 
-type step struct{ run func(uintptr) bool }
-
-func (s *step) callback(uintptr) bool { return true }
-
-func (c *conn) exchange(*attempt, bool) (wrote, n int, err error) {
-	panic("http1: no exchange here")
+type step struct {
+	waiting bool
+	wrote   int
 }
+
+func (a *attempt) callback(uintptr) bool { return true }
+
+func (a *attempt) turn(kept, look bool) error { panic("http1: no exchange here") }
 
 type pushing struct{ run func(uintptr) bool }
 

@@ -82,6 +82,9 @@ func compare(t *testing.T, h *head, resp *http.Response, rest []byte) {
 		n, _, err := d.Decode(ours, rest)
 		ours, whole = ours[:n], err == nil && d.Done()
 	}
+	if theirErr != nil && strings.Contains(theirErr.Error(), "long trailer") { // theirs are smaller than what we take
+		return
+	}
 	if whole && !padded(rest) && (theirErr != nil || !bytes.Equal(ours, theirs)) {
 		t.Fatalf("body %q, net/http %q, %v", ours, theirs, theirErr)
 	}

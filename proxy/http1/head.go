@@ -21,10 +21,10 @@ var (
 // head is one head of an answer, as far as it was read.
 type head struct {
 	fields []forward.Field
-	status int // 0: the first line is still to come
-	minor  byte
+	status int   // 0: the first line is still to come
+	length int64 // Content-Length; -1: none was said
 
-	length    int64 // Content-Length; -1: none was said
+	minor     byte
 	chunked   bool
 	close     bool // Connection says so
 	keepAlive bool
@@ -41,6 +41,16 @@ func (h *head) feed(b []byte) (n int, done bool, err error) {
 		return 0, false, errNoHTTP
 	}
 	for {
+		if h.status != 0 {
+			took, err := h.lines(b[n:])
+			if n += took; err != nil {
+				return n, false, err
+			}
+			if len(b)-n >= 2 && b[n] == '\r' && b[n+1] == '\n' {
+				return n + 2, true, h.check()
+			}
+		}
+		// The first line, or one that is not good or not there yet.
 		end := bytes.IndexByte(b[n:], '\n')
 		if end < 0 {
 			return n, false, nil
@@ -54,10 +64,8 @@ func (h *head) feed(b []byte) (n int, done bool, err error) {
 		switch {
 		case h.status == 0:
 			err = h.statusLine(line)
-		case len(line) == 0:
-			return n, true, h.check()
 		default:
-			err = h.field(line)
+			_, _, err = syntax.Split(line)
 		}
 		if err != nil {
 			return n, false, err
@@ -86,23 +94,43 @@ func (h *head) statusLine(s []byte) error {
 	return nil
 }
 
-func (h *head) field(line []byte) error {
-	name, value, err := syntax.Split(line)
-	if err != nil {
-		return err
-	}
-	h.fields = append(h.fields, forward.Field{Name: name, Value: value})
-	switch {
-	case is(name, "content-length"):
-		return h.contentLength(value)
-	case is(name, "transfer-encoding"):
-		if h.chunked || !is(value, "chunked") {
-			return errCoding
+// lines takes the fields of whole lines at the beginning of b, as many as are good.
+func (h *head) lines(b []byte) (n int, err error) {
+	fields := h.fields
+	for err == nil {
+		name, value, took := syntax.Next(b[n:])
+		if took == 0 {
+			break
 		}
-		h.chunked = true
-	case is(name, "connection"):
-		h.close = h.close || hasToken(value, "close")
-		h.keepAlive = h.keepAlive || hasToken(value, "keep-alive")
+		n += took
+		fields = append(fields, forward.Field{})
+		f := &fields[len(fields)-1] // in place: a Field that is built first and copied then is waited for
+		f.Name, f.Value = name, value
+		err = h.special(name, value)
+	}
+	h.fields = fields
+	return n, err
+}
+
+// special takes in what a field says of the framing.
+func (h *head) special(name, value []byte) error {
+	switch len(name) {
+	case len("Content-Length"):
+		if is(name, "content-length") {
+			return h.contentLength(value)
+		}
+	case len("Transfer-Encoding"):
+		if is(name, "transfer-encoding") {
+			if h.chunked || !is(value, "chunked") {
+				return errCoding
+			}
+			h.chunked = true
+		}
+	case len("Connection"):
+		if is(name, "connection") {
+			h.close = h.close || hasToken(value, "close")
+			h.keepAlive = h.keepAlive || hasToken(value, "keep-alive")
+		}
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ func TestRefusedAfterADeadConnection(t *testing.T) {
 	close(die)
 	<-served
 	arrived(t, c)
+	unused(c.pool, unseen)
 	b := ps.Open(t.Context(), p, false)
 	defer b.Close()
 	err = b.Send(get())
@@ -62,8 +63,8 @@ func TestLateStart(t *testing.T) {
 	p, _ := peerAt(t, ps, PoolKey{Server: "a", Scheme: "http", Addr: numbered(t)})
 	must(t, ps, p, get())
 	c := onlyConn(p.Link.(*Pool))
-	c.deadline = time.Now().Add(patience + patience/2) // does for the next wait
-	_ = c.socket.SetReadDeadline(longAgo)              // and is over already
+	c.deadline = moment() + int64(patience+patience/2) // does for the next wait
+	_ = c.socket.SetReadDeadline(time.Unix(1, 0))      // and is over already
 	if got, err := take(t.Context(), ps, p, get()); got != "a" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}

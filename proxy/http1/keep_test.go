@@ -52,8 +52,8 @@ func TestKeepalive(t *testing.T) {
 		{"default", topology.UnsetKeepalive, nil, "aaaa"},
 		{"off", topology.Keepalive{Idle: 0}, nil, "abcd"},
 		{"two requests", topology.Keepalive{Idle: 1, Requests: 2}, nil, "aabb"},
-		{"young enough", topology.Keepalive{Idle: 1, Time: time.Hour}, func(c *conn) { c.born = c.born.Add(-59 * time.Minute) }, "aaaa"},
-		{"too old", topology.Keepalive{Idle: 1, Time: time.Hour}, func(c *conn) { c.born = c.born.Add(-time.Hour) }, "aabb"},
+		{"young enough", topology.Keepalive{Idle: 1, Time: time.Hour}, func(c *conn) { c.born -= int64(59 * time.Minute) }, "aaaa"},
+		{"too old", topology.Keepalive{Idle: 1, Time: time.Hour}, func(c *conn) { c.born -= int64(time.Hour) }, "aabb"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ps := NewPools(Settings{}, nil)
@@ -154,7 +154,7 @@ func TestSweep(t *testing.T) {
 		pool := p.Link.(*Pool)
 		pool.shelf.mu.Lock()
 		defer pool.shelf.mu.Unlock()
-		pool.idle[0].idleSince = time.Now().Add(-d)
+		pool.idle[0].idleSince = moment() - int64(d)
 		return pool.idle[0]
 	}
 	close(end)

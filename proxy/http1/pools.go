@@ -1,7 +1,6 @@
 package http1
 
 import (
-	"context"
 	"crypto/tls"
 	"maps"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/upstrand/upstrand/confgen/topology"
-	"github.com/upstrand/upstrand/proxy/balance"
 	"github.com/upstrand/upstrand/proxy/forward"
 )
 
@@ -61,14 +59,6 @@ type opener struct {
 
 // Linked is what a peer's Link must be: it gives the pool of its connections.
 type Linked interface{ HTTP1() *Pool }
-
-// Open is forward.Opener's.
-func (o *opener) Open(ctx context.Context, peer *balance.Peer, fresh bool) forward.Backend {
-	a := attempts.Get().(*attempt)
-	a.failed = nil
-	a.opener, a.ctx, a.peer, a.pool, a.fresh = o, ctx, peer, peer.Link.(Linked).HTTP1(), fresh
-	return a
-}
 
 // Opener gives what makes attempts that speak as w says. Connections are shared with all that speak alike.
 func (ps *Pools) Opener(w Wire) forward.Opener {

@@ -17,70 +17,73 @@ var (
 	errUnknown = errors.New("HTTP/1.0 can't carry a body whose length is unknown")
 )
 
-// outgoing is a request's head as bytes, and what of it matters afterwards.
+// outgoing is what of a request's head matters when it has been written.
 type outgoing struct {
-	head    []byte
 	chunked bool
 	expects bool // a 100 before the body
 	isHead  bool
+	safe    bool // to be sent twice
 	last    bool // it says that the connection is not kept, or does not say so in HTTP/1.0
 }
 
 // encode appends the request's head to b: Host first, the fields as they are and in their order, and the framing, where a
 // Content-Length stood among them or at the end.
-func encode(b []byte, r *forward.Request, w *Wire, addr string) (outgoing, error) {
-	o := outgoing{chunked: r.Body != nil && r.Length < 0, isHead: string(r.Method) == "HEAD"}
-	if o.chunked && w.HTTP10 {
-		return o, errUnknown
+func encode(b []byte, r *forward.Request, w *Wire, addr string) ([]byte, outgoing, error) {
+	chunked, framed := r.Body != nil && r.Length < 0, false
+	if chunked && w.HTTP10 {
+		return nil, outgoing{}, errUnknown
 	}
 	b, err := requestLine(b, r, w, addr)
 	if err != nil {
-		return o, err
+		return nil, outgoing{}, err
 	}
-	keepAlive, framed := false, false
+	expects, last, keepAlive := false, false, false
 	for i := range r.Fields {
-		f := &r.Fields[i]
-		if len(f.Name) == 0 || !all(f.Name, inToken) || !inValue(f.Value) {
-			return o, fmt.Errorf("field %q: %w", f.Name, syntax.ErrFieldValue)
+		name, value := r.Fields[i].Name, r.Fields[i].Value
+		if !syntax.IsToken(name) || !inValue(value) {
+			return nil, outgoing{}, fmt.Errorf("field %q: %w", name, syntax.ErrFieldValue)
 		}
-		switch len(f.Name) {
+		switch len(name) {
 		case len("Host"):
-			if is(f.Name, "host") { // the authority says it, or nobody does
+			if is(name, "host") { // the authority says it, or nobody does
 				continue
 			}
 		case len("Expect"):
-			o.expects = o.expects || is(f.Name, "expect") && is(f.Value, "100-continue")
+			expects = expects || is(name, "expect") && is(value, "100-continue")
 		case len("Connection"):
-			if is(f.Name, "connection") {
-				o.last = o.last || hasToken(f.Value, "close")
-				keepAlive = keepAlive || hasToken(f.Value, "keep-alive")
+			if is(name, "connection") {
+				last = last || hasToken(value, "close")
+				keepAlive = keepAlive || hasToken(value, "keep-alive")
 			}
 		case len("Content-Length"):
-			if is(f.Name, "content-length") {
-				if r.Body != nil && !framed || r.Body == nil && !framed && string(f.Value) == "0" {
-					b, framed = o.framing(b, r), true
+			if is(name, "content-length") {
+				if !framed && (r.Body != nil || string(value) == "0") {
+					b, framed = appendFraming(b, r), true
 				}
 				continue
 			}
 		case len("Transfer-Encoding"):
-			if is(f.Name, "transfer-encoding") {
+			if is(name, "transfer-encoding") {
 				continue
 			}
 		}
-		b = appendField(b, f.Name, f.Value)
+		b = appendField(b, name, value)
 	}
 	if r.Body != nil && !framed {
-		b = o.framing(b, r)
+		b = appendFraming(b, r)
 	}
-	o.head = append(b, "\r\n"...)
-	o.last = o.last || w.HTTP10 && !keepAlive
-	o.expects = o.expects && r.Body != nil && !w.HTTP10
-	return o, nil
+	return append(b, "\r\n"...), outgoing{
+		chunked: chunked,
+		expects: expects && r.Body != nil && !w.HTTP10,
+		isHead:  string(r.Method) == "HEAD",
+		safe:    string(r.Method) == "GET" || string(r.Method) == "HEAD",
+		last:    last || w.HTTP10 && !keepAlive,
+	}, nil
 }
 
 func requestLine(b []byte, r *forward.Request, w *Wire, addr string) ([]byte, error) {
 	switch {
-	case len(r.Method) == 0 || !all(r.Method, inToken):
+	case !syntax.IsToken(r.Method):
 		return b, errMethod
 	case len(r.Target) == 0 || !all(r.Target, inTarget):
 		return b, errTarget
@@ -104,13 +107,13 @@ func requestLine(b []byte, r *forward.Request, w *Wire, addr string) ([]byte, er
 	return b, nil
 }
 
-func (o *outgoing) framing(b []byte, r *forward.Request) []byte {
-	if o.chunked {
-		return append(b, "Transfer-Encoding: chunked\r\n"...)
-	}
+func appendFraming(b []byte, r *forward.Request) []byte {
 	n := r.Length
-	if r.Body == nil {
+	switch {
+	case r.Body == nil:
 		n = 0
+	case n < 0:
+		return append(b, "Transfer-Encoding: chunked\r\n"...)
 	}
 	return append(strconv.AppendInt(append(b, "Content-Length: "...), n, 10), "\r\n"...)
 }
@@ -127,7 +130,7 @@ func appendTrailer(b []byte, trailer, head []forward.Field) ([]byte, error) {
 		if !announced(head, f.Name) {
 			continue
 		}
-		if !all(f.Name, inToken) || !inValue(f.Value) {
+		if !syntax.IsToken(f.Name) || !inValue(f.Value) {
 			return b, fmt.Errorf("trailer %q: %w", f.Name, syntax.ErrFieldValue)
 		}
 		b = appendField(b, f.Name, f.Value)

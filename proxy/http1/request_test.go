@@ -93,8 +93,8 @@ func TestEncode(t *testing.T) {
 			r := &forward.Request{Method: []byte("GET"), Authority: []byte("shop:81"), Target: []byte("/a?b")}
 			w := &Wire{}
 			tc.set(r, w)
-			o, err := encode(nil, r, w, "10.0.0.1:80")
-			if got := string(o.head); got != tc.want || (err != nil) != (tc.want == "") {
+			head, _, err := encode(nil, r, w, "10.0.0.1:80")
+			if got := string(head); got != tc.want || (err != nil) != (tc.want == "") {
 				t.Errorf("%v\ngot  %q\nwant %q", err, got, tc.want)
 			}
 		})
@@ -114,7 +114,7 @@ func TestRequestsThatAreTheLast(t *testing.T) {
 	} {
 		r := get()
 		r.Fields = tc.fields
-		o, err := encode(nil, r, &Wire{HTTP10: tc.http10}, "a:1")
+		_, o, err := encode(nil, r, &Wire{HTTP10: tc.http10}, "a:1")
 		if err != nil || o.last != tc.last {
 			t.Errorf("HTTP/1.0 %v, %s: last %v, %v", tc.http10, tc.fields, o.last, err)
 		}

@@ -3,6 +3,7 @@ package http1
 import (
 	"errors"
 	"io"
+	"time"
 
 	"github.com/upstrand/upstrand/proxy/forward"
 )
@@ -13,10 +14,10 @@ func (a *attempt) encode() (err error) {
 	if a.outBuf == nil {
 		a.outBuf = smalls.Get().(*[smallSize]byte)
 	}
-	if a.out, err = encode(a.outBuf[:0], r, &a.opener.wire, a.peer.Addr()); err != nil {
+	if a.first, a.out, err = encode(a.outBuf[:0], r, &a.opener.wire, a.peer.Addr()); err != nil {
 		return a.fail(forward.BadRequest, err)
 	}
-	a.first, a.body, a.rest = a.out.head, r.Body, r.Length
+	a.body, a.rest = r.Body, r.Length
 	if r.Body == nil || a.out.expects || r.Length < 0 || len(a.first) > largeSize/2 {
 		return nil
 	}
@@ -66,20 +67,20 @@ func (a *attempt) start() error {
 		a.send(nil, a.body)
 		return nil
 	}
-	look := a.progress.Kept
+	kept := a.progress.Kept
 	for a.body != nil {
-		if more, err := a.push(look); !more {
+		if more, err := a.push(kept); !more {
 			return err
 		}
-		look = false
+		kept = false
 	}
-	return a.exchange(look)
+	return a.exchange(kept)
 }
 
 // push writes what goes next as far as the peer's host takes it now, and makes more of the body ready. More is false when
 // that is not for the caller to go on with: a sender has the rest, or the peer takes no more.
-func (a *attempt) push(look bool) (more bool, err error) {
-	if look && a.conn.spoke() {
+func (a *attempt) push(kept bool) (more bool, err error) {
+	if kept && a.conn.spoke() {
 		return false, errSpoke
 	}
 	if cross := a.pool.owner.crossing; cross != nil {
@@ -88,7 +89,7 @@ func (a *attempt) push(look bool) (more bool, err error) {
 	n, err := a.conn.writeNow(a.first)
 	a.progress.Out += int64(n)
 	switch {
-	case err != nil && n == 0 && look:
+	case err != nil && n == 0 && kept:
 		return false, errSpoke
 	case err != nil:
 		a.progress.Sent, a.cut = true, true // what the peer said before is read by Head
@@ -106,21 +107,43 @@ func (a *attempt) push(look bool) (more bool, err error) {
 }
 
 // exchange writes the last of the request and waits for the answer.
-func (a *attempt) exchange(look bool) error {
+func (a *attempt) exchange(kept bool) error {
 	a.arm(a.opener.wire.Read)
-	wrote, n, err := a.conn.exchange(a, look)
-	if wrote == 0 && a.patient(err) { // the deadline was over before anything could be written
-		wrote, n, err = a.conn.exchange(a, look)
+	err := a.turn(kept, kept && !a.justUsed())
+	if err == nil && a.step.waiting {
+		return nil
 	}
-	if wrote > 0 {
-		a.progress.Sent = true
-		a.progress.Out += int64(wrote)
+	return a.unanswered(kept, err)
+}
+
+// unseen is how long a connection may have been unused to be written to without a look at what came on it meanwhile. The look
+// is a system call of its own, and nginx has the same blind spot: it learns of what came when it waits for events again. What
+// came with the end of the answer before is no part of it: where the last read may have left something, somebody looks.
+//
+// What is not seen then: of a peer that closed, the kernel says so when it is written to, or the answer's place has the end of the
+// stream, with the proof that nothing was read. That of one that closed its own side only was told before the wait and may not be
+// told again, so it takes a deadline to wake us soon, and time to read then. Bytes that nobody had asked for are taken for the
+// answer, as they are when they come a moment later.
+//
+// Such a peer may read the request, act, and reset the connection before its host acknowledges anything, which nobody can tell from
+// one that had closed. So somebody looks where it does harm to send a request twice.
+const unseen = time.Millisecond
+
+// justUsed tells whether a kept connection need not be looked at. The wait is armed.
+func (a *attempt) justUsed() bool {
+	w := &a.wait
+	return a.conn.dry && a.out.safe && w.slice && (w.limit == 0 || w.limit > 3*patience) && w.from-a.conn.idleSince < int64(unseen)
+}
+
+// unanswered goes on where an exchange did not end with the beginning of the answer.
+func (a *attempt) unanswered(kept bool, err error) error {
+	if a.step.wrote == 0 && a.patient(err) { // the deadline was over before anything could be written
+		err = a.turn(kept, kept)
 	}
-	a.came(n)
 	switch {
 	case err == errSpoke:
 		return err
-	case wrote < len(a.first):
+	case !a.step.waiting:
 		var failed *writeError
 		if errors.As(err, &failed) {
 			a.progress.Sent, a.cut = true, true // what the peer said before is read by Head
@@ -129,7 +152,7 @@ func (a *attempt) exchange(look bool) error {
 		if err != nil {
 			return a.lost(err)
 		}
-		a.send(a.first[wrote:], nil)
+		a.send(a.first[a.step.wrote:], nil)
 		return nil
 	case err != nil && !a.patient(err):
 		return a.lost(err)

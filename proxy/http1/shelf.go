@@ -53,10 +53,10 @@ func newShelf(owner *Pools, l limits) *shelf {
 }
 
 // put keeps a connection that was used last now, or tells that it is not kept.
-func (s *shelf) put(c *conn, now time.Time) bool {
+func (s *shelf) put(c *conn, now int64) bool {
 	s.mu.Lock()
 	l := &s.limits
-	if c.pool.gone.Load() || l.idle <= 0 || l.requests > 0 && c.requests >= l.requests || l.age > 0 && now.Sub(c.born) > l.age {
+	if c.pool.gone.Load() || l.idle <= 0 || l.requests > 0 && c.requests >= l.requests || l.age > 0 && now-c.born > int64(l.age) {
 		s.mu.Unlock()
 		return false
 	}
@@ -81,13 +81,14 @@ func (s *shelf) put(c *conn, now time.Time) bool {
 // take gives the connection of a pool that was used last, nil when none is kept.
 func (s *shelf) take(p *Pool, v via) *conn {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i := len(p.idle) - 1; i >= 0; i-- {
-		if c := p.idle[i]; c.via == v {
+		if c := p.idle[i]; c.via.secure == v.secure && (!v.secure || c.via == v) { // all without TLS are alike
 			s.remove(c)
+			s.mu.Unlock()
 			return c
 		}
 	}
+	s.mu.Unlock()
 	return nil
 }
 
@@ -131,12 +132,12 @@ func (s *shelf) set(l limits) {
 }
 
 // expire takes out what has waited too long or is dead, and tells whether any is left.
-func (s *shelf) expire(now time.Time) (dead []*conn, left bool) {
+func (s *shelf) expire(now int64) (dead []*conn, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := s.ends.newer; c != &s.ends; {
 		next := c.newer
-		waited := now.Sub(c.idleSince)
+		waited := time.Duration(now - c.idleSince)
 		if s.limits.timeout > 0 && waited >= s.limits.timeout || c.toLook(waited) && c.spoke() {
 			s.remove(c)
 			dead = append(dead, c)

@@ -9,15 +9,16 @@ import (
 	"github.com/upstrand/upstrand/proxy/socket"
 )
 
-// bytesAcknowledged asks the kernel how many of the bytes that were sent the peer's host has acknowledged.
-func bytesAcknowledged(raw syscall.RawConn) (n uint64, ok bool) {
+// bytesAcknowledged asks the kernel how many of the bytes that were sent the peer's host has acknowledged, and whether the
+// connection is over for it: both sides were closed, or it was reset.
+func bytesAcknowledged(raw syscall.RawConn) (n uint64, over, ok bool) {
 	err := raw.Control(func(fd uintptr) {
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err == nil {
-			n, ok = info.Bytes_acked, true
+			n, over, ok = info.Bytes_acked, info.State == unix.BPF_TCP_CLOSE, true
 		}
 	})
-	return n, ok && err == nil
+	return n, over, ok && err == nil
 }
 
 // readable reports whether a read would give something, be it the end.

@@ -58,6 +58,7 @@ func (s *splicing) fill(a *attempt, most int) error {
 	for {
 		n, err := a.conn.spliceTo(s.pipe, most)
 		a.progress.In += int64(n)
+		a.dry = false
 		if n > 0 {
 			s.in = n
 			a.left -= int64(n)

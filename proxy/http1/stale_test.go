@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,6 +35,13 @@ func onlyConn(p *Pool) *conn {
 		return c
 	}
 	return nil
+}
+
+// unused makes the one connection of a peer, which is kept, one that has not been used for so long.
+func unused(p *Pool, d time.Duration) {
+	p.shelf.mu.Lock()
+	defer p.shelf.mu.Unlock()
+	p.idle[0].idleSince = moment() - int64(d)
 }
 
 // TestUnreadIsProven: a request that meets the peer's close on the wire is known not to have been read; one whose peer
@@ -85,6 +93,7 @@ func TestUnreadIsProven(t *testing.T) {
 					t.Fatal(err)
 				}
 				b.Close()
+				unused(p.Link.(*Pool), unseen)
 				if tc.reads == 0 {
 					c := onlyConn(p.Link.(*Pool))
 					ps.crossing = func() { ps.crossing = nil; close(armed); arrived(t, c) }
@@ -148,6 +157,7 @@ func TestDeadConnectionIsNotWrittenTo(t *testing.T) {
 					if i == 0 {
 						close(go1)
 						arrived(t, onlyConn(p.Link.(*Pool)))
+						unused(p.Link.(*Pool), unseen)
 					}
 				}
 				if conns.Load() != 2 || late.Load() != 0 {
@@ -185,6 +195,7 @@ func TestResetBeforeTheWrite(t *testing.T) {
 			}
 			b.Close()
 			c := onlyConn(p.Link.(*Pool))
+			unused(c.pool, unseen)
 			ps.crossing = func() { ps.crossing = nil; close(armed); arrived(t, c) }
 			b = ps.Open(t.Context(), p, false)
 			defer b.Close()

@@ -51,7 +51,7 @@ func (w *sweeper) sweep() {
 	if w.closed {
 		return
 	}
-	now := time.Now()
+	now := moment()
 	for s := range w.shelves {
 		// First, so that who puts one in from here on wakes the sweeper again.
 		s.watched.Store(false)

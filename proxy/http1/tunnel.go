@@ -55,7 +55,7 @@ func (a *attempt) stopWaiting() {
 	if a.wait.stop == nil && a.ctx.Done() != nil {
 		a.watch()
 	}
-	a.conn.readBy(time.Time{}, 0)
+	a.conn.setReadDeadline(0)
 }
 
 // tunnel is a peer's connection after 101.

@@ -16,12 +16,21 @@ const patience = 200 * time.Millisecond
 // attempt's mutex.
 type waiting struct {
 	limit   time.Duration // for the next bytes; 0: none
-	from    time.Time     // when the wait began
+	from    int64         // when the wait began, as moment has it
+	stop    func() bool   // ends looking for the client's end; nil: nobody looks
 	slice   bool          // the deadline is only patience's
 	goes    bool          // the wait that the exchange began goes on in the next read
 	sending bool          // a sender runs and there is no final head: its limits hold
-	stop    func() bool   // ends looking for the client's end; nil: nobody looks
 }
+
+// epoch is where moments are counted from: long enough before the first one that there are earlier ones.
+var epoch = time.Now().Add(-time.Hour)
+
+// moment is the present in nanoseconds since epoch. It is half as dear as time.Now, and no step of the host's clock is seen.
+func moment() int64 { return int64(time.Since(epoch)) }
+
+// passed is a moment that is over.
+const passed = 1
 
 // arm sets the deadline for the next read.
 func (a *attempt) arm(limit time.Duration) {
@@ -33,7 +42,7 @@ func (a *attempt) arm(limit time.Duration) {
 		}
 	}
 	if a.wait.limit = limit; !a.wait.goes {
-		a.wait.from = time.Now()
+		a.wait.from = moment()
 	}
 	a.wait.goes = false
 	a.setDeadline(min(limit/16, time.Second))
@@ -49,24 +58,29 @@ func (a *attempt) setDeadline(slack time.Duration) {
 	w.slice = w.stop == nil && a.ctx.Done() != nil && (limit == 0 || limit > patience)
 	switch {
 	case w.slice:
-		a.conn.readBy(w.from.Add(patience), patience)
+		a.conn.readBy(w.from+int64(patience), patience)
 	case limit == 0:
-		a.conn.readBy(time.Time{}, 0)
+		a.conn.setReadDeadline(0)
 	default:
-		a.conn.readBy(w.from.Add(limit), slack)
+		a.conn.readBy(w.from+int64(limit), slack)
 	}
 }
 
 // readBy sets the deadline for reading, up to slack later than asked: one that was set before may do.
-func (c *conn) readBy(t time.Time, slack time.Duration) {
-	if !t.IsZero() && !c.deadline.Before(t) && c.deadline.Sub(t) <= slack {
-		return
+func (c *conn) readBy(t int64, slack time.Duration) {
+	if late := c.deadline - t; late < 0 || late > int64(slack) {
+		c.setReadDeadline(t + int64(slack))
 	}
-	if !t.IsZero() {
-		t = t.Add(slack)
-	}
+}
+
+// setReadDeadline sets it to a moment; 0: there is none.
+func (c *conn) setReadDeadline(t int64) {
 	c.deadline = t
-	_ = c.socket.SetReadDeadline(t)
+	var at time.Time
+	if t != 0 {
+		at = epoch.Add(time.Duration(t))
+	}
+	_ = c.socket.SetReadDeadline(at)
 }
 
 // patient tells whether a read that failed is to be tried again: the deadline was only patience's. From now on the end
@@ -109,14 +123,13 @@ func (a *attempt) sent(s *sender) {
 	w := &a.wait
 	if s.failure != nil {
 		a.broken = true
-		s.conn.deadline = longAgo
-		_ = s.conn.socket.SetReadDeadline(longAgo)
+		s.conn.setReadDeadline(passed)
 		return
 	}
 	if !w.sending {
 		return
 	}
-	w.sending, w.from = false, time.Now()
+	w.sending, w.from = false, moment()
 	if !w.slice {
 		a.setDeadline(0)
 	}
@@ -147,5 +160,3 @@ func timedOut(err error) bool {
 	var t interface{ Timeout() bool }
 	return err != nil && errors.As(err, &t) && t.Timeout()
 }
-
-var longAgo = time.Unix(1, 0)

@@ -149,7 +149,11 @@ func (s *stream) sort(h *heads) (invalid string) {
 	r := &s.request
 	host, hosts, lengths := "", 0, 0
 	kept := s.fields[:0]
+	var once syntax.Once
 	for _, f := range s.fields {
+		if once.Again(f.Name) {
+			invalid = "a field that may stand once only is there twice"
+		}
 		switch string(f.Name) {
 		case "host":
 			host, hosts = string(f.Value), hosts+1

@@ -133,7 +133,7 @@ func (x *Regex[R]) matchWide(r R, re *regexp.Regexp, subject, wide string) bool 
 
 func (x *Regex[R]) leave(r R, subject string, at []int) {
 	s := r.Script()
-	s.subject, s.captures = subject, at
+	s.used, s.subject, s.captures = true, subject, at
 	for _, n := range x.names {
 		n.to.Set(r, s.Capture(n.group))
 	}

@@ -9,16 +9,16 @@ type Holder interface {
 
 // State is what was computed for one request. It belongs to one goroutine. Begin makes it ready.
 type State struct {
+	used     bool // anything was put into it since Begin, but for values, which have slots
+	circle   bool // variables that are computed to compute another went too deep: none of them has a value
+	excess   bool // too many values, or one too large: there are no more
+	depth    int  // of those variables
+	asked    int  // how many values were computed
 	values   []value
-	subject  string // of the last match
-	captures []int  // pairs of indexes into subject, [0:2] being the whole match; empty: no captures
-	depth    int    // of variables that are computed to compute another
-	circle   bool   // they went too deep: none of them has a value
-	asked    int    // how many values were computed
-	excess   bool   // too many, or one too large: there are no more values
-
-	kept []byte   // texts that were made
-	free [][]byte // for texts that are being made
+	captures []int    // pairs of indexes into subject, [0:2] being the whole match; empty: no captures
+	kept     []byte   // texts that were made
+	subject  string   // of the last match
+	free     [][]byte // for texts that are being made
 }
 
 type value struct {
@@ -37,12 +37,22 @@ const (
 
 // Begin forgets everything. Slots is Compiler.Slots of the configuration in force.
 func (s *State) Begin(slots int) {
-	if cap(s.values) < slots {
-		s.values = make([]value, slots)
-	} else {
-		s.values = s.values[:slots]
-		clear(s.values)
+	if slots > 0 {
+		if cap(s.values) < slots {
+			s.values = make([]value, slots)
+		} else {
+			s.values = s.values[:slots]
+			clear(s.values)
+		}
 	}
+	if s.used {
+		s.forget()
+	}
+}
+
+// forget takes out what a request has left, but for values.
+func (s *State) forget() {
+	s.used = false
 	s.ForgetCaptures()
 	s.depth, s.circle = 0, false
 	s.asked, s.excess = 0, false
@@ -60,6 +70,7 @@ func (s *State) Keep(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}
+	s.used = true
 	if len(b) > cap(s.kept)-len(s.kept) {
 		// What was kept before stays where it is, as long as somebody has it: pieces are small, so that no request collects all
 		// the text that it ever made.
@@ -103,6 +114,7 @@ func (s *State) Excess() bool { return s.excess }
 // enter begins to compute something that may ask for other variables; false: that led too deep, and not only here. Who
 // goes on asking on the way back would ask exponentially often.
 func (s *State) enter() bool {
+	s.used = true
 	if s.depth >= maxDepth {
 		s.circle = true
 	}
@@ -115,6 +127,9 @@ func (s *State) enter() bool {
 	s.depth++
 	return true
 }
+
+// overflow is for a text that became too large.
+func (s *State) overflow() { s.used, s.excess = true, true }
 
 // leave ends what enter began. It tells whether there is a value.
 func (s *State) leave() bool {

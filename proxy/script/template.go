@@ -123,7 +123,7 @@ func (t *Template[R]) Append(dst []byte, r R) []byte {
 			text = p.value(r)
 		}
 		if len(dst)-begin+len(text) > maxValue+t.size {
-			r.Script().excess = true
+			r.Script().overflow()
 			return dst[:begin]
 		}
 		dst = append(dst, text...)
@@ -144,7 +144,7 @@ func (t *Template[R]) AppendWith(dst []byte, r R, escape func(dst []byte, s stri
 			dst = append(dst, text...)
 		}
 		if len(dst)-begin > maxValue+t.size {
-			r.Script().excess = true
+			r.Script().overflow()
 			return dst[:begin]
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // answer gives an answer that was made here. Without a Content-Type among the fields it has none.
 func (r *request) answer(status int, fields []forward.Field, body []byte) outcome {
 	s := &r.sent
-	s.begin(r)
+	s.proxied = false
 	if !bodiless(r.finalStatus(status)) {
 		fields = append(fields, forward.Field{Name: nameContentLength, Value: strconv.AppendInt(nil, int64(len(body)), 10)})
 	}
@@ -38,7 +38,7 @@ var (
 )
 
 // headOnly tells whether the client wants no body, or gets none with the status at hand.
-func (r *request) headOnly() bool { return string(r.in.Method) == "HEAD" || bodiless(r.status) }
+func (r *request) headOnly() bool { return r.head || bodiless(r.status) }
 
 func bodiless(status int) bool { return status == 204 || status == 304 }
 
@@ -55,21 +55,50 @@ func closesAfter(status int) bool {
 // connection says what becomes of the client's connection.
 func (r *request) connection(list *fieldList, length int64) {
 	c := &r.conf.client
-	ask := fieldList(r.in.Fields).get("Connection")
 	keep := c.limits.Keepalive != NoKeepalive && c.limits.Requests != 0 && !r.last
-	if r.in.Proto == "HTTP/1.0" {
-		keep = keep && hasWord(ask, "keep-alive") && (length >= 0 || r.headOnly())
-	} else {
-		keep = keep && !hasWord(ask, "close")
+	switch r.wished() {
+	case wishClose:
+		keep = false
+	case wishWhole:
+		keep = keep && (length >= 0 || r.headOnly())
 	}
+	value := valueKeepAlive
 	if !keep {
-		*list = append(*list, forward.Field{Name: nameConnection, Value: valueClose})
-		return
+		value = valueClose
 	}
-	*list = append(*list, forward.Field{Name: nameConnection, Value: valueKeepAlive})
-	if c.keepaliveHeader != "" {
+	list.put(nameConnection, value)
+	if keep && c.keepaliveHeader != "" {
 		list.add("Keep-Alive", bytesOf(c.keepaliveHeader))
 	}
+}
+
+// wish is what a client says of its connection.
+type wish uint8
+
+const (
+	wishUnknown wish = iota // it was not looked yet
+	wishKeep
+	wishWhole // keep it, if the end of the answer can be seen without
+	wishClose
+)
+
+// wished is the client's wish. A request that waits for a backend asks before: the fields are at hand then.
+func (r *request) wished() wish {
+	if r.wish == wishUnknown {
+		r.wish = wishOf(r.in)
+	}
+	return r.wish
+}
+
+func wishOf(in *forward.Request) wish {
+	ask := fieldList(in.Fields).get("Connection")
+	switch {
+	case in.Proto == "HTTP/1.0" && hasWord(ask, "keep-alive"):
+		return wishWhole
+	case in.Proto == "HTTP/1.0", len(ask) > 0 && hasWord(ask, "close"):
+		return wishClose
+	}
+	return wishKeep
 }
 
 // hasWord looks for a word in a comma-separated list, without regard to case.

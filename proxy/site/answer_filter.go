@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 
 	"github.com/upstrand/upstrand/proxy/forward"
 )
@@ -13,28 +14,63 @@ import (
 // an exchange sees, and changes head and body as the configuration says on the way to the real one.
 type sentState struct {
 	r       *request
-	list    fieldList // the head as it went out
-	extra   fieldList // to be added to the next head
-	charset string    // of X-Accel-Charset
-	proxied bool      // the answer is a backend's
-	headed  bool
-	whole   bool  // the answer was completed
-	head    int64 // bytes of the head, about
-	bytes   int64 // of the body, as sent
-	length  int64 // of the body, as announced; -1: unknown
+	list    fieldList  // the head as it went out
+	passed  fieldList  // what of a backend's head goes on, behind ownFields
+	room    *fieldRoom // the memory of both; nil: there was no head yet
+	bytes   int64      // of the body, as sent
+	length  int64      // of the body, as announced; -1: unknown
 	squeeze *gzip.Writer
+	proxied bool // the answer is a backend's
+	unsized bool // the client's request went on as one for the head only
+	headed  bool
+	whole   bool      // the answer was completed
+	sized   bool      // list is whole
+	charset string    // of X-Accel-Charset
+	extra   fieldList // to be added to the next head
 }
 
-// begin readies the state for an answer of that request.
-func (s *sentState) begin(r *request) { s.r, s.proxied = r, false }
+// fieldRoom is memory for the fields of an answer's head. A request takes it when there is a head, which is after it has
+// waited, and so has what another one gave back just before: that is nearer than memory of its own would be.
+type fieldRoom struct{ fields fieldList }
 
-func (s *sentState) reset() {
-	s.release()
-	*s = sentState{list: emptied(s.list), extra: emptied(s.extra)}
+// usualFields is room for the fields of most heads.
+const usualFields = 24
+
+var fieldRooms = sync.Pool{New: func() any { return &fieldRoom{make(fieldList, 0, usualFields)} }}
+
+// begin readies the state for a request.
+func (s *sentState) begin(r *request) {
+	extra := emptied(s.extra)
+	*s = sentState{}
+	s.r, s.extra = r, extra
 }
 
+// empty is the memory for a head.
+func (s *sentState) empty() fieldList {
+	if s.room == nil {
+		s.room = fieldRooms.Get().(*fieldRoom)
+	}
+	return s.room.fields
+}
+
+// release gives back what was taken for an answer.
 func (s *sentState) release() {
-	if s.squeeze != nil {
+	s.releaseSqueezer()
+	if s.room == nil {
+		return
+	}
+	if len(s.list) < len(s.passed) {
+		s.list = s.passed
+	}
+	if s.room.fields = emptied(s.list); s.room.fields == nil {
+		s.room.fields = make(fieldList, 0, usualFields)
+	}
+	fieldRooms.Put(s.room)
+	s.room, s.list, s.passed = nil, nil, nil
+}
+
+func (s *sentState) releaseSqueezer() {
+	if s.squeeze != nil { // by the settings in force
 		squeezers[s.r.conf.answer.gzip.level].Put(s.squeeze)
 		s.squeeze = nil
 	}
@@ -58,28 +94,19 @@ func (s *sentState) Head(status int, fields []forward.Field, length int64) error
 	s.headed = true
 	if status == 101 || status == forward.Headless {
 		r.status = status
-		s.list = append(s.list[:0], fields...)
-		s.countHead()
+		s.list, s.sized = append(s.empty(), fields...), true
 		return r.client.Head(status, fields, length)
 	}
 	r.status = r.finalStatus(status)
-	if s.proxied && string(r.up.out.Method) == "HEAD" && string(r.in.Method) != "HEAD" {
+	if s.proxied && s.unsized {
 		length = -1 // proxy_method made it so: the length is of a body that is not there
 	}
-	s.list = s.list[:0]
-	if fieldList(fields).index("Server") < 0 {
-		s.list = append(s.list, forward.Field{Name: nameServer, Value: valueServer})
+	s.fill(fields)
+	ours := !s.proxied // a backend's fields have no Connection among them
+	if len(s.extra) > 0 {
+		s.addKept()
+		ours = true
 	}
-	if fieldList(fields).index("Date") < 0 {
-		s.list = append(s.list, forward.Field{Name: nameDate, Value: dateOf(r.moment())})
-	}
-	s.list = append(s.list, fields...)
-	if !s.proxied { // values of ours may hold text of the client
-		for i := range s.list {
-			s.list[i].Value = singleLineBytes(s.list[i].Value)
-		}
-	}
-	s.addKept()
 	if length < 0 {
 		s.list.drop("Content-Length")
 	}
@@ -88,24 +115,78 @@ func (s *sentState) Head(status int, fields []forward.Field, length int64) error
 		s.list.drop("Content-Length")
 		length = 0
 	}
+	if a := &r.conf.answer; a.changes() || s.charset != "" {
+		length = s.change(a, length)
+		ours = true
+	}
+	if !ours || s.list.index("Connection") < 0 {
+		r.connection(&s.list, length)
+	}
+	s.length, s.sized = length, true
+	return r.client.Head(r.status, s.list, length)
+}
+
+// ownFields are the places before the fields that a backend's head passes on, for those of ours.
+const ownFields = 2
+
+// fill begins the list with Server and Date, unless the fields have such, and the fields.
+func (s *sentState) fill(fields fieldList) {
+	if s.proxied && sameMemory(fields, s.passed[ownFields:]) {
+		s.list = s.passed
+	} else {
+		s.list = append(append(s.empty(), placeholders[:]...), fields...)
+	}
+	server, date := &s.list[0], &s.list[1]
+	server.Name, server.Value = nameServer, valueServer
+	date.Name, date.Value = nameDate, dateOf(s.r.moment())
+	fields = s.list[ownFields:]
+	if fields.index("Server") >= 0 || fields.index("Date") >= 0 {
+		s.list = append(s.list[:0], s.withoutOwn(fields)...)
+	}
+	if !s.proxied {
+		s.list.toLines()
+	}
+}
+
+// toLines sees to values of ours, which may hold text of the client.
+func (l fieldList) toLines() {
+	for i := range l {
+		l[i].Value = singleLineBytes(l[i].Value)
+	}
+}
+
+// withoutOwn closes the gap where a backend's Server or Date goes on in place of ours.
+func (s *sentState) withoutOwn(fields fieldList) fieldList {
+	if fields.index("Server") < 0 {
+		return append(s.list[:1], fields...)
+	}
+	if fields.index("Date") < 0 {
+		return s.list[1:]
+	}
+	return fields
+}
+
+// sameMemory tells whether two lists are one.
+func sameMemory(a, b []forward.Field) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// change carries out what the configuration says of heads, and gives the length of the body that follows.
+func (s *sentState) change(a *answerSettings, length int64) int64 {
+	r := s.r
 	r.expire(&s.list, r.status)
 	r.addHeaders(&s.list, r.status)
 	r.addCharset(&s.list)
 	if r.compresses(&s.list, r.status, length) {
 		if length = -1; !r.headOnly() {
-			s.squeeze = squeezer(r.conf.answer.gzip.level, (*gzipped)(s))
+			s.squeeze = squeezer(a.gzip.level, (*gzipped)(s))
 		}
 	}
-	if length < 0 && r.conf.answer.unchunked && !r.headOnly() {
+	if length < 0 && a.unchunked && !r.headOnly() {
 		s.list.add("Transfer-Encoding", []byte("identity"))
 		s.list = append(s.list, forward.Field{Name: nameConnection, Value: valueClose})
 	}
-	if s.list.index("Connection") < 0 {
-		r.connection(&s.list, length)
-	}
-	s.countHead()
-	s.length = length
-	return r.client.Head(r.status, s.list, length)
+	return length
 }
 
 // addKept adds what an answer that is not given left for the one that is. A Content-Type goes before that of a text of
@@ -123,12 +204,16 @@ func (s *sentState) addKept() {
 	s.extra = s.extra[:0]
 }
 
-// countHead is about what the engine writes: a status line, and the fields.
-func (s *sentState) countHead() {
-	s.head = int64(len("HTTP/1.1 200 OK\r\n\r\n"))
-	for i := range s.list {
-		s.head += int64(len(s.list[i].Name) + len(s.list[i].Value) + len(": \r\n"))
+// headSize is about what the engine writes of a head: a status line, and the fields.
+func (s *sentState) headSize() int64 {
+	if !s.sized {
+		return 0
 	}
+	n := int64(len("HTTP/1.1 200 OK\r\n\r\n"))
+	for i := range s.list {
+		n += int64(len(s.list[i].Name) + len(s.list[i].Value) + len(": \r\n"))
+	}
+	return n
 }
 
 // Write is forward.Client's. What is compressed goes out at once, too: nginx would gather it.
@@ -147,7 +232,7 @@ func (s *sentState) Write(b []byte) error {
 
 func (s *sentState) put(b []byte) error {
 	if s.length >= 0 && s.bytes+int64(len(b)) >= s.length {
-		s.r.limits.leave()
+		s.r.leave()
 	}
 	if err := s.r.client.Write(b); err != nil {
 		return err
@@ -172,9 +257,9 @@ func (s *sentState) End(trailer []forward.Field) error {
 		if err := s.squeeze.Close(); err != nil {
 			return err
 		}
-		s.release()
+		s.releaseSqueezer()
 	}
-	s.r.limits.leave()
+	s.r.leave()
 	err := s.r.client.End(trailer)
 	s.whole = err == nil
 	return err
@@ -194,7 +279,7 @@ func (s *sentState) Finish(last []byte, trailer []forward.Field) error {
 	if s.r.headOnly() {
 		last = nil
 	}
-	s.r.limits.leave()
+	s.r.leave()
 	err := to.Finish(last, trailer)
 	if s.whole = err == nil; s.whole {
 		s.bytes += int64(len(last))
@@ -231,7 +316,7 @@ func (s *sentState) Abort() { s.r.client.Abort() }
 func (s *sentState) Tunnel() (io.ReadWriteCloser, error) {
 	rw, err := s.r.client.Tunnel()
 	if errors.Is(err, forward.ErrNoTunnel) {
-		s.headed, s.head = false, 0 // another answer follows
+		s.headed, s.sized = false, false // another answer follows
 	}
 	if err != nil {
 		return nil, err

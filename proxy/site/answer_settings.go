@@ -13,9 +13,9 @@ type answerSettings struct {
 	headers      []addedHeader
 	expires      *expiry // nil: off
 	charset      *charset
-	charsetTypes nameSet
-	gzip         gzipSettings
 	unchunked    bool // chunked_transfer_encoding off
+	gzip         gzipSettings
+	charsetTypes nameSet
 }
 
 func (a *answerSettings) defaults() {
@@ -23,6 +23,11 @@ func (a *answerSettings) defaults() {
 		charsetTypes: newNameSet("text/html", "text/xml", "text/plain", "text/vnd.wap.wml", "application/javascript", "application/rss+xml"),
 		gzip:         defaultGzip(),
 	}
+}
+
+// changes tells whether there is anything to do to a head.
+func (a *answerSettings) changes() bool {
+	return len(a.headers) > 0 || a.expires != nil || a.charset != nil || a.gzip.on || a.unchunked
 }
 
 var answerSetters = map[string]setter{
@@ -52,7 +57,7 @@ func typesSetter(of func(*settings) *nameSet) setter {
 }
 
 // takes reports whether a media type, which may have parameters, is in a set of types.
-func (s nameSet) takes(contentType []byte) bool {
+func (s *nameSet) takes(contentType []byte) bool {
 	if s.has(bytesOf("*")) {
 		return true
 	}

@@ -9,15 +9,15 @@ import (
 
 // coreSettings are those of nginx's core that this package carries out itself.
 type coreSettings struct {
+	maxBody     int64 // client_max_body_size in bytes; 0: no limit
+	tryFiles    *tryFiles
+	internal    bool // for internal redirects only
+	recursive   bool // recursive_error_pages
+	errorPages  []errorPage
 	defaultType string
 	types       map[string]string // by extension in lower case
-	maxBody     int64             // client_max_body_size in bytes; 0: no limit
-	errorPages  []errorPage
-	recursive   bool // recursive_error_pages
-	tryFiles    *tryFiles
 	echo        *echo
 	file        fileSettings
-	internal    bool // for internal redirects only
 
 	absolute   bool // absolute_redirect
 	port       bool // port_in_redirect
@@ -148,8 +148,8 @@ func (r *request) tried(t *tryFiles) outcome {
 	}
 	to := t.to.Value(r)
 	if strings.HasPrefix(to, "@") {
-		return outcome{what: named, to: to}
+		return r.led(named, 0, to, "")
 	}
 	uri, args, _ := strings.Cut(to, "?")
-	return outcome{what: redirected, to: uri, args: args}
+	return r.led(redirected, 0, uri, args)
 }

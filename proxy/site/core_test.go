@@ -124,14 +124,17 @@ func TestXAccel(t *testing.T) {
 	for to, want := range map[string]string{
 		"/a%20b?c=%20": "/a b|c=%20", "/../a": "404", "/a/..": "404", "/a/..b": "/a/..b|", "": "404", "?x": "404", "@n": "@n", "/%2e%2e/x": "404", "/a%zz": "404",
 	} {
-		r := &request{passage: passage{method: []byte("POST")}}
+		r := &request{place: place{method: []byte("POST")}}
 		o := r.xaccel(to)
-		got := o.to + "|" + o.args
+		got := ""
+		if o.to != nil {
+			got = o.to.to + "|" + o.to.args
+		}
 		switch o.what {
 		case failed:
 			got = fmt.Sprint(o.status)
 		case named:
-			got = o.to
+			got = o.to.to
 		}
 		if got != want || o.what == redirected != (string(r.method) == "GET") {
 			t.Errorf("%q: %s (%s), want %s", to, got, r.method, want)

@@ -83,7 +83,7 @@ func (r *request) failure(o outcome) outcome {
 		r.why = whyOf[o.status]
 	}
 	r.last = r.last || closesAfter(o.status)
-	r.leads = o.to
+	r.rare().leads = o.location()
 	page := r.errorPage(o.status)
 	if page == nil {
 		return r.ownPage(o)
@@ -98,25 +98,25 @@ func (r *request) failure(o outcome) outcome {
 	}
 	switch {
 	case strings.HasPrefix(to, "@"):
-		return outcome{what: named, to: to}
+		return r.led(named, 0, to, "")
 	case strings.HasPrefix(to, "/"):
 		uri, args, _ := strings.Cut(to, "?")
 		r.becomeGet()
-		return outcome{what: redirected, to: uri, args: args}
+		return r.led(redirected, 0, uri, args)
 	}
 	if !redirects(page.answer) {
 		r.errStatus = 302
 	}
-	return r.ownPage(outcome{what: failed, status: r.errStatus, to: to})
+	return r.ownPage(r.led(failed, r.errStatus, to, ""))
 }
 
 // leading begins the fields of an answer with its Location, if it has one, and leaves room for more. A redirect keeps it
 // also when an error page is given in its place.
 func (r *request) leading(more int) []forward.Field {
-	if r.leads == "" {
+	if r.unusual.leads == "" {
 		return make([]forward.Field, 0, more+2)
 	}
-	return append(make([]forward.Field, 0, more+3), forward.Field{Name: nameLocation, Value: []byte(r.absolute(r.leads))})
+	return append(make([]forward.Field, 0, more+3), forward.Field{Name: nameLocation, Value: []byte(r.absolute(r.unusual.leads))})
 }
 
 // becomeGet makes a request that fetches what it is led to.
@@ -140,7 +140,7 @@ func redirects(status int) bool {
 // ownPage answers with a small page that says the status, or with an empty body where nginx has no page. The outcome's
 // to is the Location.
 func (r *request) ownPage(o outcome) outcome {
-	r.leads = o.to
+	r.rare().leads = o.location()
 	fields := r.leading(1)
 	status := outwardly(o.status, o.status)
 	r.errStatus = status

@@ -48,15 +48,15 @@ func (r *request) spanIDs() (traceID, spanID string) {
 	return r.span.IDs()
 }
 
-// tell shows the request to who asked for it.
-func (r *request) tell(f func(*Finished)) {
-	if r.up.outcome.Cause == "" {
-		r.up.outcome.Cause = r.cause()
+// done is the request as it is shown to who asked for it.
+func (r *request) done() Finished {
+	out := r.up.outcome()
+	if out.Cause == "" {
+		out.Cause = r.cause()
 	}
-	r.finished = Finished{r.env, r.in, r.remote, r.status, r.sent.bytes, r.began, r.ended, r.up.trail, &r.up.outcome, r.span, ""}
+	name := ""
 	if r.location != nil {
-		r.finished.Location = r.location.name
+		name = r.location.name
 	}
-	f(&r.finished)
-	r.finished = Finished{}
+	return Finished{r.env, r.in, r.remote, r.status, r.sent.bytes, r.began, r.ended, r.up.trail, out, r.span, name}
 }

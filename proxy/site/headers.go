@@ -23,8 +23,13 @@ func (l fieldList) index(name string) int {
 	return -1
 }
 
-func (l *fieldList) add(name string, value []byte) {
-	*l = append(*l, forward.Field{Name: bytesOf(name), Value: value})
+func (l *fieldList) add(name string, value []byte) { l.put(bytesOf(name), value) }
+
+// put is add for a name as it is kept.
+func (l *fieldList) put(name, value []byte) {
+	*l = append(*l, forward.Field{}) // a literal would be made on the stack and copied
+	f := &(*l)[len(*l)-1]
+	f.Name, f.Value = name, value
 }
 
 // set puts a value in place of all fields of that name.
@@ -53,8 +58,14 @@ func (l *fieldList) drop(name string) {
 
 func sameName(have []byte, name string) bool { return forward.Is(have, name) }
 
-// nameSet is a set of field names, without regard to case. They stand by their lengths, of which few have more than one.
-type nameSet [][]string
+// nameSet is a set of field names, without regard to case. They stand by their lengths, of which few have more than one. Most
+// names that are looked up have a length that none of the set has: then the first word says so.
+type nameSet struct {
+	lengths uint64 // a bit for each, the highest also for all above
+	names   [][]string
+}
+
+func lengthBit(n int) uint64 { return 1 << min(uint(n), 63) }
 
 func newNameSet(names ...string) nameSet {
 	var s nameSet
@@ -65,26 +76,29 @@ func newNameSet(names ...string) nameSet {
 }
 
 func (s *nameSet) add(name string) {
-	for len(*s) <= len(name) {
-		*s = append(*s, nil)
+	for len(s.names) <= len(name) {
+		s.names = append(s.names, nil)
 	}
 	if !s.has(bytesOf(name)) {
-		(*s)[len(name)] = append((*s)[len(name)], name)
+		s.lengths |= lengthBit(len(name))
+		s.names[len(name)] = append(s.names[len(name)], name)
 	}
 }
 
-func (s nameSet) remove(name string) {
-	if len(name) < len(s) {
-		s[len(name)] = slices.DeleteFunc(s[len(name)], func(n string) bool { return sameName(bytesOf(n), name) })
+func (s *nameSet) remove(name string) {
+	if len(name) < len(s.names) {
+		s.names[len(name)] = slices.DeleteFunc(s.names[len(name)], func(n string) bool { return sameName(bytesOf(n), name) })
 	}
 }
 
 // has looks a name up in whatever case, without an allocation.
-func (s nameSet) has(name []byte) bool {
-	if len(name) >= len(s) {
+func (s *nameSet) has(name []byte) bool { return s.lengths&lengthBit(len(name)) != 0 && s.find(name) }
+
+func (s *nameSet) find(name []byte) bool {
+	if len(name) >= len(s.names) {
 		return false
 	}
-	for _, n := range s[len(name)] {
+	for _, n := range s.names[len(name)] {
 		if sameName(name, n) {
 			return true
 		}

@@ -56,7 +56,8 @@ type heldConn struct {
 }
 
 func (s *limitState) reset() {
-	*s = limitState{key: s.key[:0], held: s.held[:0], keys: s.keys[:0]}
+	s.requests, s.conns = "", ""
+	s.key, s.held, s.keys = s.key[:0], s.held[:0], s.keys[:0]
 }
 
 // leave gives back the places that the request takes. It comes before the write that completes the answer: else the
@@ -89,6 +90,7 @@ const (
 
 // limitRequests looks at all limits before it counts in any: a request that one rejects is counted in none.
 func (r *request) limitRequests(ctx context.Context) outcome {
+	r.counted = true
 	set, s := &r.conf.limit, &r.limits
 	s.keys = s.keys[:0]
 	last := -1
@@ -182,6 +184,7 @@ func (r *request) delay(ctx context.Context, zone string, wait time.Duration) ou
 
 // limitConns takes a place in each zone, or in none.
 func (r *request) limitConns() outcome {
+	r.counted = true
 	set, s := &r.conf.limit, &r.limits
 	for i := range set.conns {
 		l := &set.conns[i]

@@ -9,12 +9,13 @@ import (
 
 // limitSettings are the limit_req and limit_conn lines in force.
 type limitSettings struct {
-	requests       []requestLimit
+	requests []requestLimit
+	conns    []connLimit
+
 	requestsStatus int
 	requestsDry    bool
 	requestsLevel  string
 
-	conns       []connLimit
 	connsStatus int
 	connsDry    bool
 	connsLevel  string

@@ -280,10 +280,11 @@ func TestARequestIsCountedOnce(t *testing.T) {
 	w := newWorld(t, `limit_req_zone $host zone=r:1m rate=1r/m; server { listen 127.0.0.1:8080; location / { limit_req zone=r; proxy_pass http://u; } }`)
 	first := takeRequest(w.site, w, requestOf("GET /"), &collector{}, 0)
 	first.serve(t.Context())
-	before := first.left()
+	var before Served
+	first.left(&before)
 	first.release()
 	c := &collector{}
-	w.site.Continue(t.Context(), w, requestOf("GET /"), c, before)
+	w.site.Continue(t.Context(), w, requestOf("GET /"), c, &before)
 	if got := c.line(); got != "200 | GET /" {
 		t.Error(got)
 	}

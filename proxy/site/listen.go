@@ -24,6 +24,7 @@ type address struct {
 	servers   []*server
 	tls       bool // a listen says ssl
 	http2     bool // a listen says http2
+	one       bool // the default server takes all names, without captures
 	names     script.Names[*server]
 	patterns  []serverPattern
 }
@@ -190,6 +191,7 @@ func (c *compiler) addresses() {
 		l := &s.listens[i]
 		a := s.at[l.Addr]
 		l.HTTP2 = l.HTTP2 || a.otherwise.set.tls.http2
+		a.one = len(a.servers) == 1 && len(a.patterns) == 0
 		c.settleTLS(a, l.Addr)
 	}
 	if len(s.listens) > 0 {
@@ -247,6 +249,9 @@ func (s *Site) addressOf(local netip.AddrPort) *address {
 
 // serverOf is the server of a name, which leaves its captures in the request.
 func (a *address) serverOf(r *request, host string) *server {
+	if a.one {
+		return a.otherwise
+	}
 	if s, ok := a.names.Find(host); ok {
 		return s
 	}
@@ -267,6 +272,9 @@ func hostOf(authority []byte) (string, bool) {
 	bracket := end > 0 && authority[0] == '['
 scan:
 	for i, c := range authority {
+		if lowHost[c] && !bracket {
+			continue
+		}
 		switch {
 		case c == ':' && !bracket:
 			end = i
@@ -289,6 +297,14 @@ scan:
 	}
 	return host, true
 }
+
+// lowHost are bytes that are nothing but part of a name.
+var lowHost = func() (set [256]bool) {
+	for c := range set {
+		set[c] = c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-'
+	}
+	return set
+}()
 
 // lowerText is strings.ToLower without a copy where there is nothing to change.
 func lowerText(s string) string {

@@ -185,9 +185,6 @@ var lines = sync.Pool{New: func() any { return new([]byte) }}
 
 // log writes the request into the access logs in force.
 func (r *request) log() {
-	if r.conf == nil {
-		return
-	}
 	for i := range r.conf.log.logs {
 		a := &r.conf.log.logs[i]
 		if a.when != nil {

@@ -2,7 +2,6 @@ package site
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/upstrand/upstrand/proxy/forward"
 )
@@ -32,17 +31,16 @@ func (r *request) movesOn(out *forward.Outcome) bool {
 	return true
 }
 
-// left is what the next site has to know.
-func (r *request) left() Served {
-	return Served{Again: true, began: r.began, moves: r.up.moves + 1, limited: r.limits.requests}
+// left notes what the next site has to know.
+func (r *request) left(to *Served) {
+	to.Again, to.At = true, 0 // time has passed
+	to.left = &left{r.began, r.up.moves + 1, r.limits.requests}
 }
 
 // continues takes over what the site before knew. The body begins anew.
 func (r *request) continues(before *Served) {
-	if !before.Again {
-		return
-	}
-	r.began, r.up.moves, r.limits.requests = before.began, before.moves, before.limited
+	r.began, r.up.moves = before.left.began, before.left.moves
+	r.counted, r.limits.requests = true, before.left.limited
 	body := r.in.Body
 	if body == nil {
 		return
@@ -54,21 +52,30 @@ func (r *request) continues(before *Served) {
 }
 
 // Here is for a request that has nowhere else to go after all.
-func (s Served) Here() Served {
-	s.moves = maxMoves
-	return s
-}
+func (s *Served) Here() { s.left.moves = maxMoves }
 
 // Takes tells whether there are servers for where a request came in. One that doesn't say it is taken.
 func (s *Site) Takes(local netip.AddrPort) bool {
-	return !local.IsValid() || slices.ContainsFunc(s.listens, func(l Listen) bool { return l.Takes(local) })
+	if !local.IsValid() {
+		return true
+	}
+	ip := local.Addr().Unmap().WithZone("")
+	for i := range s.listens {
+		if takes(s.listens[i].Addr, ip, local.Port()) {
+			return true
+		}
+	}
+	return false
 }
 
 // Takes tells whether a connection of that local address comes in by it.
 func (l Listen) Takes(local netip.AddrPort) bool {
-	ip := local.Addr().Unmap().WithZone("")
-	if l.Addr.Port() != 0 && l.Addr.Port() != local.Port() {
+	return takes(l.Addr, local.Addr().Unmap().WithZone(""), local.Port())
+}
+
+func takes(at netip.AddrPort, ip netip.Addr, port uint16) bool {
+	if at.Port() != 0 && at.Port() != port {
 		return false
 	}
-	return l.Addr.Addr() == ip || l.Addr.Addr().IsUnspecified() && (l.Addr.Addr().Is6() || ip.Is4())
+	return at.Addr() == ip || at.Addr().IsUnspecified() && (at.Addr().Is6() || ip.Is4())
 }

@@ -62,6 +62,9 @@ func (l *level) planOutgoing(n *topology.Node, p *proxySettings) *outgoingPlan {
 		case sameName(bytesOf(h.name), "Connection"):
 			connection = true
 		}
+		if text, constant := h.value.Constant(); constant && text == "" {
+			continue
+		}
 		plan.lines = append(plan.lines, h)
 	}
 	if p.wire.HTTP10 && !connection {
@@ -77,48 +80,80 @@ func (l *level) planOutgoing(n *topology.Node, p *proxySettings) *outgoingPlan {
 	return plan
 }
 
-// outgoing makes the request that goes to backends: out is its memory.
-func (r *request) outgoing(out *forward.Request, d *destination, fields []forward.Field) {
+// outgoing makes the request that goes to backends: out is its memory, of which nothing else is ever written.
+func (r *request) outgoing(out *forward.Request, d *destination) {
 	p := r.conf.way()
-	*out = forward.Request{Method: r.method, Target: d.path, Remote: r.remote, Secure: r.in.Secure}
+	out.Method, out.Target, out.Remote, out.Secure = r.method, d.path, r.remote, r.in.Secure
 	if p.method != nil {
 		out.Method = bytesOf(p.method.Value(r))
 	}
-	if out.Authority = bytesOf(d.host); p.plan.host != nil {
+	if out.Authority = bytesOf(d.origin.host); p.plan.host != nil {
 		out.Authority = singleLine(p.plan.host.Value(r))
 	}
-	out.Fields = r.outgoingFields(fields[:0])
+	r.sent.unsized = string(out.Method) == "HEAD" && !r.head
+	empty := p.body == nil && p.plan.body && p.passHeaders && !(p.passBody && r.in.Body != nil) && r.in.Length == 0 && fieldList(r.in.Fields).get("Content-Length") != nil
+	out.Fields = r.outgoingFields(empty)
+	out.Body, out.Length = nil, 0
 	switch {
 	case p.body != nil:
 		text := p.body.Value(r)
 		out.Body, out.Length = &textBody{text: text}, int64(len(text))
 	case p.passBody && r.in.Body != nil:
 		out.Body, out.Length = r.in.Body, r.in.Length
-	case p.plan.body && p.passHeaders && r.in.Length == 0 && fieldList(r.in.Fields).get("Content-Length") != nil:
-		out.Fields = append(out.Fields, forward.Field{Name: nameContentLength, Value: valueZero})
 	}
 }
 
-func (r *request) outgoingFields(fields []forward.Field) []forward.Field {
-	p := r.conf.way()
+// outgoingFields are the fields of the request to backends; empty: it says that its body is empty. Where all that they are is
+// a piece of the client's own list, that is it, unless there is a span: that changes them.
+func (r *request) outgoingFields(empty bool) []forward.Field {
+	p, old := r.conf.way(), r.up.fields
+	fields := fieldList(old[:0])
 	for i := range p.plan.lines {
 		h := &p.plan.lines[i]
 		if value := h.value.Value(r); value != "" {
-			fields = append(fields, forward.Field{Name: bytesOf(h.name), Value: singleLine(value)})
+			fields.add(h.name, singleLine(value))
 		}
 	}
 	if p.plan.trailers && takesTrailers(r.in.Fields) {
-		fields = append(fields, forward.Field{Name: nameTE, Value: valueTrailers})
+		fields.put(nameTE, valueTrailers)
 	}
 	if p.passHeaders {
 		named := forward.NamedBy(r.in.Fields)
-		for _, f := range r.in.Fields {
-			if !p.plan.skip.has(f.Name) && !named.Has(f.Name) {
-				fields = append(fields, f)
+		first, last := p.plan.piece(r.in.Fields, named)
+		if last == len(r.in.Fields) && len(fields) == 0 && !empty && r.span == nil {
+			return r.in.Fields[first:last:last]
+		}
+		fields = append(fields, r.in.Fields[first:last]...)
+		for i := last; i < len(r.in.Fields); i++ {
+			if f := &r.in.Fields[i]; p.plan.passes(f.Name, named) {
+				fields.put(f.Name, f.Value)
 			}
 		}
 	}
+	if empty {
+		fields.put(nameContentLength, valueZero)
+	}
+	if len(fields) < len(old) {
+		clear(old[len(fields):]) // of a request before
+	}
+	r.up.fields = fields
 	return fields
+}
+
+// passes tells whether a field of the client goes on.
+func (p *outgoingPlan) passes(name []byte, named forward.Named) bool {
+	return !p.skip.has(name) && !named.Has(name)
+}
+
+// piece is the first of the fields that go on with no other one between them.
+func (p *outgoingPlan) piece(fields []forward.Field, named forward.Named) (first, last int) {
+	for first < len(fields) && !p.passes(fields[first].Name, named) {
+		first++
+	}
+	for last = first; last < len(fields) && p.passes(fields[last].Name, named); {
+		last++
+	}
+	return first, last
 }
 
 // textBody is a body that the configuration gives.

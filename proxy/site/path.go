@@ -24,6 +24,9 @@ func parseTarget(target []byte, merge bool) (path, bool) {
 	end, plain := len(target), true
 scan:
 	for i, c := range target {
+		if !telling[c] {
+			continue
+		}
 		switch c {
 		case '?':
 			end = i
@@ -56,6 +59,9 @@ scan:
 	p.uri = textOf(resolved)
 	return p, ok
 }
+
+// telling are the bytes of a target that say more than that they are there.
+var telling = [256]bool{'?': true, '#': true, '%': true, 0: true, '+': true, '/': true}
 
 // Normalise gives the path of a target that locations and routes are matched with, and reports false for a target that
 // has none. The result may share target's memory.

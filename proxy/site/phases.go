@@ -6,7 +6,8 @@ import (
 	"github.com/upstrand/upstrand/proxy/forward"
 )
 
-// serve takes a request through the phases until it has its answer.
+// serve takes a request through the phases until it has its answer. The phases have returned before anybody is waited for
+// who makes the answer: as long as that takes, their frames would keep memory in use.
 func (r *request) serve(ctx context.Context) {
 	if ctx != nil {
 		r.trace, _ = ctx.Value(traceKey{}).(func(Step))
@@ -15,29 +16,39 @@ func (r *request) serve(ctx context.Context) {
 	if o.what == onward {
 		o = r.fromServer(ctx)
 	}
-	for {
-		switch o.what {
-		case failed:
-			o = r.failure(o)
-		case redirected:
-			if o = r.redirect(o.to, o.args); o.what == onward {
-				o = r.fromServer(ctx)
+	for o.what != answered {
+		if o.what != onward {
+			if o = r.elsewhere(ctx, o); o.what == moved || o.what == cut {
+				return
 			}
-		case named:
-			if o = r.enterNamed(o.to); o.what == onward {
-				o = r.fromRewrite(ctx)
-			}
-		case cut:
-			r.status = 444
-			r.client.Abort()
-			return
-		case moved:
-			r.up.leaves = true
-			return
-		default:
-			return
+		} else if h := r.conf.handler; h != nil {
+			o = h(r, ctx)
+		} else {
+			o = r.nothing()
 		}
 	}
+}
+
+// elsewhere is what follows when something else than the answer at hand is to be given. Onward: the content.
+func (r *request) elsewhere(ctx context.Context, o outcome) outcome {
+	switch o.what {
+	case failed:
+		return r.failure(o)
+	case redirected:
+		if o = r.redirect(o.to.to, o.to.args); o.what == onward {
+			return r.fromServer(ctx)
+		}
+	case named:
+		if o = r.enterNamed(o.to.to); o.what == onward {
+			return r.fromRewrite(ctx)
+		}
+	case cut:
+		r.status = 444
+		r.client.Abort()
+	case moved:
+		r.up.leaves = true
+	}
+	return o
 }
 
 // arrive finds the server, and refuses what is no proper request. Nginx reads the first line before it knows the server,
@@ -79,7 +90,10 @@ func (r *request) arrive() outcome {
 			return fail(status)
 		}
 	}
-	r.realIP()
+	r.in = r.cleaned()
+	if len(r.conf.access.realIP.from) > 0 {
+		r.realIP()
+	}
 	return outcome{what: onward}
 }
 
@@ -117,11 +131,16 @@ func (r *request) enter() outcome {
 	if o := r.checkBody(); o.what != onward || how != withSlash {
 		return o
 	}
+	return r.toSlash(loc)
+}
+
+// toSlash redirects to the location's name.
+func (r *request) toSlash(loc *location) outcome {
 	to := loc.escaped
 	if r.args != "" {
 		to += "?" + r.args
 	}
-	return outcome{what: failed, status: 301, to: to}
+	return r.led(failed, 301, to, "")
 }
 
 // checkBody refuses a body whose announced length is more than the location takes. One of unknown length is cut off when
@@ -162,14 +181,18 @@ func (r *request) fromRewrite(ctx context.Context) outcome {
 	}
 }
 
-// fromAccess asks whether the request may, and has it answered.
+// fromAccess asks whether the request may. Onward: it is to be answered.
 func (r *request) fromAccess(ctx context.Context) outcome {
-	r.realIP()
+	if len(r.conf.access.realIP.from) > 0 {
+		r.realIP()
+	}
 	if o := r.limited(ctx); o.what != onward {
 		return o
 	}
-	if status := r.access(); status != 0 {
-		return fail(status)
+	if len(r.conf.access.rules) > 0 {
+		if status := r.access(); status != 0 {
+			return fail(status)
+		}
 	}
 	if t := r.conf.core.tryFiles; t != nil {
 		if o := r.tried(t); !r.Excess() {
@@ -177,10 +200,7 @@ func (r *request) fromAccess(ctx context.Context) outcome {
 		}
 		return fail(500)
 	}
-	if h := r.conf.handler; h != nil {
-		return h(r, ctx)
-	}
-	return r.nothing()
+	return outcome{what: onward}
 }
 
 // nothing is the answer where nginx would look for a file.

@@ -10,11 +10,9 @@ import (
 
 // target is where a proxy_pass leads.
 type target struct {
-	text     *template // with variables; nil: the rest is known
-	scheme   string
+	text *template // with variables; nil: the rest is known
+	origin
 	upstream string // as Env.Upstream knows it
-	host     string // $proxy_host: without a port that is the scheme's own
-	port     string // $proxy_port
 	part     string // the URI part, empty without one
 	url      string // without the URI part's arguments: what proxy_redirect's default looks for
 	name     int    // length of the location's name that part stands for; -1: part is the whole target
@@ -88,7 +86,7 @@ func (l *level) constantTarget(n *topology.Node, t *target, text string) bool {
 }
 
 // set fills in what host and port say.
-func (t *target) set(host, port string) {
+func (t *origin) set(host, port string) {
 	t.host, t.port = host, port
 	usual := "80"
 	if t.scheme == "https" {

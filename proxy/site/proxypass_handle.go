@@ -12,23 +12,49 @@ import (
 // destination is where one request goes.
 type destination struct {
 	up     *Upstream
-	scheme string
-	host   string // $proxy_host
-	port   string // $proxy_port
+	origin *origin // nil: none is known yet
 	path   []byte
-	walk   bool            // along the request's walk
 	texts  *balancingTexts // of up; nil: it needs to know nothing
+	walk   bool            // along the request's walk
 }
 
-// proxy is the handler of proxy_pass.
+// origin is who is asked, as variables tell it.
+type origin struct {
+	scheme string
+	host   string // $proxy_host: without a port that is the scheme's own
+	port   string // $proxy_port
+}
+
+var noOrigin origin
+
+// known is the destination's origin, or an empty one.
+func (d *destination) known() *origin {
+	if d.origin == nil {
+		return &noOrigin
+	}
+	return d.origin
+}
+
+// proxy is the handler of proxy_pass. It calls nothing but what waits: its frame is small, and that of what comes before is
+// gone by then.
 func (r *request) proxy(ctx context.Context) outcome {
+	if o := r.prepare(); o.what != onward {
+		return o
+	}
+	if r.conf.way().ignoreAbort {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return r.proxied(r.up.exchange.Run(ctx))
+}
+
+// prepare readies the request's exchange.
+func (r *request) prepare() outcome {
 	u := &r.up
 	u.to.walk = false
 	if o := r.locate(&u.to); o.what != onward {
 		return o
 	}
-	r.outgoing(&u.out, &u.to, u.fields)
-	u.fields = u.out.Fields
+	r.outgoing(&u.out, &u.to)
 	if r.Excess() {
 		return fail(500)
 	}
@@ -40,24 +66,21 @@ func (r *request) proxy(ctx context.Context) outcome {
 	if r.trace != nil {
 		r.step("proxy", u.to.up.Name, p.target.node)
 	}
-	if p.ignoreAbort {
-		ctx = context.WithoutCancel(ctx)
-	}
-	u.begin(r)
+	u.round(r)
 	x := &u.exchange
 	x.Clear()
-	x.Name, x.Request, x.Client, x.Group, x.Policy = u.to.up.Name, &u.out, &r.sent, u.to.up.Group, &p.policy
-	x.Opener, x.Clock, x.Renew, x.Hooks, x.Trail, x.At = r.env.Opener(wire), u.clock, u.renew, (*proxyHooks)(r), &u.trail, r.at
+	x.Request, x.Client, x.Group, x.Policy = &u.out, &r.sent, u.to.up.Group, &p.policy
+	x.Opener, x.Clock, x.Renew, x.Hooks, x.Trail, x.At = r.env.Opener(wire), r.clock(), u.renew, (*proxyHooks)(r), &u.trail, r.at
 	x.Span, x.Failures = r.span, (*proxyHooks)(r)
 	if u.to.walk {
 		x.Walk, x.EachStop = (*siteWalk)(r), true
 		r.inError = true // no error_page acts on what a walk comes to
 	}
-	r.sent.begin(r)
+	r.sent.proxied = false
+	r.wished()
 	r.at = 0 // from here on the exchange knows
-	out := x.Run(ctx)
-	r.at, x.At = x.At, 0
-	return r.proxied(&out)
+	u.runs = true
+	return outcome{what: onward}
 }
 
 // wire is how the upstream is spoken to.
@@ -66,16 +89,29 @@ func (r *request) wire(d *destination) *Wire {
 	switch {
 	case p.tls == nil:
 		return &p.wire
-	case d.scheme != "https":
+	case d.origin.scheme != "https":
 		return p.tls.plain
 	}
-	return p.tls.wire(r, d.host)
+	return p.tls.wire(r, d.origin.host)
 }
 
 // proxied is what an exchange came to.
 func (r *request) proxied(out *forward.Outcome) outcome {
 	u := &r.up
-	u.outcome = *out
+	u.runs, u.kept = false, out.Intercepted
+	r.at, u.exchange.At = u.exchange.At, 0
+	if out.Answered && !u.to.walk {
+		if !r.sent.headed {
+			r.status = 499 // the client was gone before
+		}
+		return outcome{}
+	}
+	return r.unanswered(out)
+}
+
+// unanswered is what an exchange came to that gave the client no answer, or of which a walk has to be told.
+func (r *request) unanswered(out *forward.Outcome) outcome {
+	u := &r.up
 	if r.movesOn(out) {
 		return outcome{what: moved}
 	}
@@ -87,7 +123,7 @@ func (r *request) proxied(out *forward.Outcome) outcome {
 	switch {
 	case out.Answered:
 		if !r.sent.headed {
-			r.status = 499 // the client was gone before
+			r.status = 499
 		}
 		return outcome{}
 	case u.accel != "":
@@ -109,16 +145,26 @@ func (r *request) locate(d *destination) outcome {
 	if t.text != nil {
 		return r.locateByText(d, t)
 	}
-	*d = destination{scheme: t.scheme, host: t.host, port: t.port, path: d.path[:0]}
-	p := pathOf{uri: r.uri, args: r.args, escape: r.quoted || r.internal, part: t.part, location: t.name}
+	d.up, d.origin, d.walk, d.texts = nil, &t.origin, false, nil
+	if r.whole && t.part == "" {
+		d.path = r.in.Target
+	} else {
+		d.path = r.made(t.part, t.name)
+	}
+	return r.reach(d, t.upstream)
+}
+
+// made is the path of a request where it is not the client's as it came.
+func (r *request) made(part string, location int) []byte {
+	p := pathOf{uri: r.uri, args: r.args, escape: r.quoted || r.internal, part: part, location: location}
 	if r.whole {
 		p.raw = textOf(r.in.Target)
 	}
 	if r.stayed {
 		p.location = -1
 	}
-	d.path = p.append(d.path)
-	return r.reach(d, t.upstream)
+	r.up.path = p.append(r.up.path[:0])
+	return r.up.path
 }
 
 // locateByText does the same for a target with variables: a URI part of such a text is the whole path. On the way of a
@@ -140,17 +186,15 @@ func (r *request) locateByText(d *destination, t *target) outcome {
 	if !ok {
 		return fail(500)
 	}
-	at := target{scheme: scheme}
+	at := &r.up.made
+	at.scheme = scheme
 	at.set(host, port)
-	*d = destination{scheme: scheme, host: at.host, port: at.port, path: d.path[:0]}
+	*d = destination{origin: at}
 	if part != "" {
-		d.path = appendTarget(d.path, part)
+		r.up.path = appendTarget(r.up.path[:0], part)
+		d.path = r.up.path
 	} else {
-		p := pathOf{uri: r.uri, args: r.args, escape: r.quoted || r.internal, location: -1}
-		if r.whole {
-			p.raw = textOf(r.in.Target)
-		}
-		d.path = p.append(d.path)
+		d.path = r.made("", -1)
 	}
 	if port == "" && (walk || r.walk.leads(host)) {
 		d.up, d.walk = r.walk.walk.At().Link.(*Upstream), true

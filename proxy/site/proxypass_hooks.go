@@ -11,25 +11,31 @@ import (
 // upstreamState is what a request knows of the upstreams it went to, and the memory that it goes there with.
 type upstreamState struct {
 	upstreamTold
-	to       destination
-	out      forward.Request
-	fields   []forward.Field // of out
-	exchange forward.Exchange
-	trail    forward.Trail // of all rounds, with dividers
+	trail    forward.Trail   // of all rounds, with dividers
+	fields   []forward.Field // memory for those of out
+	now      balance.Clock   // the request's, made once for its memory
+	renew    func() (*balance.Group, forward.Walk, bool)
 	ask      balance.Ask
+	exchange forward.Exchange
+	tries    [1]forward.Try // memory for most trails
+	out      forward.Request
+	path     []byte // memory for the target of out
+	made     origin // of a proxy_pass with variables
 	session  []byte
 	done     []forward.Releaser // of former rounds: variables may still show their fields
-	clock    balance.Clock      // the request's, made once for its memory
-	renew    func() (*balance.Group, forward.Walk, bool)
-	passed   []forward.Field // those of answer that go on
+	none     forward.Outcome    // of a request that has no exchange
 }
 
 // upstreamTold is the part of it that begins anew with each request.
 type upstreamTold struct {
-	outcome forward.Outcome
-	read    bool // the client's body was sent somewhere before
-	moves   int  // from the sites before to this one
-	leaves  bool // the site of now goes on
+	to     destination
+	asked  bool // exchange is this request's
+	runs   bool // … and is going on
+	holds  bool // done holds something
+	read   bool // the client's body was sent somewhere before
+	leaves bool // the site of now goes on
+	kept   bool // the answer that the exchange before came to was kept back
+	moves  int  // from the sites before to this one
 
 	answered int             // status of the backend's answer, 0 without one
 	answer   []forward.Field // its fields
@@ -37,31 +43,65 @@ type upstreamTold struct {
 	accel    string // X-Accel-Redirect
 }
 
-// begin readies the state for one more exchange.
-func (u *upstreamState) begin(r *request) {
-	if u.clock == nil {
-		u.clock = func() int64 { return r.env.Now() }
+// begin readies the state for another request.
+func (u *upstreamState) begin() { u.upstreamTold = upstreamTold{} }
+
+// outcome is what the last exchange came to, of nothing while there was none.
+func (u *upstreamState) outcome() *forward.Outcome {
+	if !u.asked {
+		u.none = forward.Outcome{}
+		return &u.none
+	}
+	return u.exchange.Outcome()
+}
+
+// round readies the state for one more exchange.
+func (u *upstreamState) round(r *request) {
+	u.asked = true
+	if u.renew == nil {
+		u.trail = u.tries[:0]
+		u.now = func() int64 { return r.env.Now() }
 		u.renew = r.renewed
 	}
 	if done := u.exchange.Take(); done != nil {
+		u.holds = true
 		u.done = append(u.done, done)
 	}
 	u.trail.Divide()
 	u.answered, u.answer, u.trailer, u.accel = 0, nil, nil, ""
 }
 
-func (u *upstreamState) reset() {
-	u.exchange.Release()
-	u.exchange.Clear() // who panicked left it in the middle
-	for _, r := range u.done {
-		r.Release()
+// clock is the one that exchanges read.
+func (r *request) clock() balance.Clock {
+	if env, ok := r.env.(Clocked); ok {
+		return env.Clock()
 	}
-	clear(u.done)
+	return r.up.now
+}
+
+// release gives back what the exchanges hold. The last one stays as it is until another begins: what little of it has to be
+// gone is taken out here.
+func (u *upstreamState) release() {
+	if !u.asked {
+		return
+	}
+	if u.runs { // a panic left it in the middle
+		u.exchange.Clear()
+	}
+	u.exchange.At = 0
+	u.exchange.Release()
 	clear(u.trail) // of peers that may have left
-	u.done, u.trail, u.passed, u.fields = u.done[:0], u.trail[:0], emptied(u.passed), emptied(u.fields)
-	u.to = destination{path: u.to.path[:0]}
-	u.out.Body = nil
-	u.upstreamTold = upstreamTold{}
+	u.trail = u.trail[:0]
+	if u.holds {
+		for _, r := range u.done {
+			r.Release()
+		}
+		clear(u.done)
+		u.done = u.done[:0]
+	}
+	if cap(u.fields) > keptFields {
+		u.fields = nil
+	}
 }
 
 // renewed is the request's upstream as it is now, when all peers that the request knew may have been replaced. A walk takes
@@ -136,8 +176,9 @@ func (h *proxyHooks) Head(_ *balance.Group, status int, fields []forward.Field) 
 		return nil, false
 	}
 	r.stick()
-	if to := fieldList(fields).get("X-Accel-Redirect"); len(to) > 0 && p.ignore&ignoreRedirect == 0 && !u.to.walk {
-		u.accel = string(to)
+	redirect, charset := accelIn(fields)
+	if len(redirect) > 0 && p.ignore&ignoreRedirect == 0 && !u.to.walk {
+		u.accel = string(redirect)
 		r.keepForAccel(fields)
 		return nil, false
 	}
@@ -147,12 +188,33 @@ func (h *proxyHooks) Head(_ *balance.Group, status int, fields []forward.Field) 
 		}
 		return nil, false
 	}
-	if name := fieldList(fields).get("X-Accel-Charset"); name != nil && p.ignore&ignoreCharset == 0 {
-		r.sent.charset = string(name)
+	if charset != nil && p.ignore&ignoreCharset == 0 {
+		r.sent.charset = string(charset)
 	}
-	u.passed = r.passOn(u.passed[:0], fields)
-	r.sent.proxied = true
-	return u.passed, true
+	s := &r.sent
+	r.passOn(s, fields)
+	s.proxied = true
+	return s.passed[ownFields:], true
+}
+
+// placeholders are for what sentState.fill writes.
+var placeholders [ownFields]forward.Field
+
+// accelIn is what a backend says to us in its answer's fields; nil: nothing.
+func accelIn(fields []forward.Field) (redirect, charset []byte) {
+	for i := range fields {
+		switch f := &fields[i]; len(f.Name) {
+		case len("X-Accel-Redirect"):
+			if redirect == nil && sameName(f.Name, "X-Accel-Redirect") {
+				redirect = f.Value
+			}
+		case len("X-Accel-Charset"):
+			if charset == nil && sameName(f.Name, "X-Accel-Charset") {
+				charset = f.Value
+			}
+		}
+	}
+	return redirect, charset
 }
 
 // intercepts tells whether an error_page names the status. Also one that can't act any more intercepts: the answer is then
@@ -166,25 +228,41 @@ func (r *request) intercepts(status int) bool {
 	return false
 }
 
-// passOn appends the fields of an answer that go on, rewritten where the configuration says so.
-func (r *request) passOn(out, fields []forward.Field) []forward.Field {
+// passOn lists the fields of an answer that go on, rewritten where the configuration says so.
+func (r *request) passOn(s *sentState, fields []forward.Field) {
 	p := r.conf.way()
+	out := append(s.empty(), placeholders[:]...)
 	named := forward.NamedBy(fields)
-	for _, f := range fields {
-		if p.hidden.has(f.Name) && (!p.trailers || !sameName(f.Name, "Trailer")) || named.Has(f.Name) || sameName(f.Name, "Upgrade") || sameName(f.Name, "Proxy-Connection") {
+	for i := range fields {
+		f := &fields[i]
+		if p.hidden.has(f.Name) && (!p.trailers || !sameName(f.Name, "Trailer")) || named.Has(f.Name) {
 			continue
 		}
-		switch {
-		case sameName(f.Name, "Location"):
-			f.Value = r.rewriteLocation(f.Value)
-		case sameName(f.Name, "Refresh"):
-			f.Value = r.rewriteRefresh(f.Value)
-		case sameName(f.Name, "Set-Cookie"):
-			f.Value = r.rewriteCookie(f.Value)
+		value := f.Value
+		switch len(f.Name) {
+		case len("Location"):
+			if sameName(f.Name, "Location") {
+				value = r.rewriteLocation(value)
+			}
+		case len("Upgrade"): // or Refresh
+			if sameName(f.Name, "Upgrade") {
+				continue
+			}
+			if sameName(f.Name, "Refresh") {
+				value = r.rewriteRefresh(value)
+			}
+		case len("Set-Cookie"):
+			if sameName(f.Name, "Set-Cookie") {
+				value = r.rewriteCookie(value)
+			}
+		case len("Proxy-Connection"):
+			if sameName(f.Name, "Proxy-Connection") {
+				continue
+			}
 		}
-		out = append(out, f)
+		out.put(f.Name, value)
 	}
-	return out
+	s.passed = out
 }
 
 // keepForAccel keeps what of an answer with X-Accel-Redirect goes into the one that it leads to.

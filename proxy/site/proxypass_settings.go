@@ -9,29 +9,28 @@ import (
 
 // proxySettings is what the proxy_… directives say.
 type proxySettings struct {
-	target *target // of proxy_pass; nil: none
-	wire   Wire    // complete when everything is compiled
-	policy forward.Policy
-	ssl    sslSettings
-	tls    *peerTLS // for https whose name, or which at all, the request says; nil: wire is all
-
-	method      *template // nil: the client's
-	setHeaders  []outHeader
+	target      *target       // of proxy_pass; nil: none
+	tls         *peerTLS      // for https whose name, or which at all, the request says; nil: wire is all
 	plan        *outgoingPlan // of setHeaders and the version
+	method      *template     // nil: the client's
 	body        *template     // proxy_set_body; nil: the client's
+	ignore      ignored
 	passHeaders bool
 	passBody    bool
 	holdBody    bool // proxy_request_buffering
-
 	ignoreAbort bool
-	intercept   bool // proxy_intercept_errors
-	hide, pass  []string
+	intercept   bool    // proxy_intercept_errors
+	trailers    bool    // proxy_pass_trailers
 	hidden      nameSet // of hide and pass
-	ignore      ignored
-	redirects   []redirection
-	cookies     cookieSettings
-	trailers    bool // proxy_pass_trailers
-	bufferSize  int64
+	policy      forward.Policy
+	wire        Wire // complete when everything is compiled
+
+	ssl        sslSettings
+	setHeaders []outHeader
+	hide, pass []string
+	redirects  []redirection
+	cookies    cookieSettings
+	bufferSize int64
 }
 
 func (p *proxySettings) defaults() {

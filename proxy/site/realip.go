@@ -66,11 +66,8 @@ func setRealIPHeader(l *level, n *topology.Node) {
 // realIP replaces the client's address by the one that a trusted proxy tells. It is asked when the server is known and
 // again in the location; the first time that it finds one is the last.
 func (r *request) realIP() {
-	if r.location == nil {
-		r.in = r.cleaned()
-	}
 	s := &r.conf.access.realIP
-	if len(s.from) == 0 || r.real || !s.trusts(r.in.Remote) {
+	if r.real || !s.trusts(r.in.Remote) {
 		return
 	}
 	if s.header == "proxy_protocol" {
@@ -144,6 +141,9 @@ func parseClient(text string) (netip.Addr, uint16, bool) {
 
 // cleaned is the client's request without the fields that the server does not look at. The one that came stays as it is.
 func (r *request) cleaned() *forward.Request {
+	if r.in.Plain {
+		return r.in
+	}
 	fields := cleanFields(&r.conf.client, r.in.Fields)
 	if len(fields) == len(r.in.Fields) {
 		return r.in

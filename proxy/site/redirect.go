@@ -43,14 +43,14 @@ func appendHost(b []byte, a netip.Addr) []byte {
 // xaccel is what an X-Accel-Redirect header leads to.
 func (r *request) xaccel(to string) outcome {
 	if strings.HasPrefix(to, "@") {
-		return outcome{what: named, to: to}
+		return r.led(named, 0, to, "")
 	}
 	uri, args, ok := unescapeTarget(to)
 	if !ok {
 		return fail(404)
 	}
 	r.becomeGet()
-	return outcome{what: redirected, to: uri, args: args}
+	return r.led(redirected, 0, uri, args)
 }
 
 // unescapeTarget reads a path that a backend sent: escapes are decoded, and it must not lead upwards.

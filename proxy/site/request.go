@@ -13,71 +13,93 @@ const maxChanges = 10
 
 // request is one request on its way through a Site. It belongs to one goroutine and is used again afterwards: nothing
 // may hold it, or text of its head, when Handle has returned.
+//
+// As many requests as there are clients wait for their backends at once, and by the time of an answer the memory of each has
+// left the near caches. So what plain requests touch lies together, and what they have no use for is not even cleared. The
+// memory is cleared when it is taken, not when it is given back: what was used before the wait is not looked at again.
 type request struct {
-	script.State
+	busy    bool // serves a request: its memory is nobody else's
+	pooled  bool // goes back to requests
+	counted bool // limits know something of it
+	walks   bool // a walk has begun
+	odd     bool // there is something in unusual
 	passage
-	sent sentState     // of the answer
-	up   upstreamState // of the upstreams
-	walk walkState     // through an upstrand
-
-	limits limitState
-
-	finished Finished // only while it is shown
+	sent sentState // of the answer
+	place
+	script.State
+	up      upstreamState // of the upstreams
+	unusual unusual
+	limits  limitState
+	walk    walkState // through an upstrand
 }
 
-// passage is what begins anew with each request; the other parts of a request keep the memory that they have.
+// passage is what begins anew with each request, as place does; the other parts of a request keep the memory that they have.
+// It is looked at when the answer is there, too.
 type passage struct {
-	site   *Site
-	env    Env
-	in     *forward.Request // as the client sent it
-	client forward.Client
-
-	server   *server
 	location *location // nil: none was found
 	conf     *settings // in force
-	excepted bool      // by the location's limit_except
-	trace    func(Step)
+	site     *Site
+	env      Env
+	in       *forward.Request // as the client sent it
+	client   forward.Client
+	status   int          // of the answer, 0 before
+	began    int64        // Env.Now
+	at       int64        // likewise, since anything was last waited for; 0: unknown
+	ended    int64        // likewise, when the answer was given; 0: it is not yet
 	span     forward.Span // nil: nobody follows
+	trace    func(Step)
+	remote   netip.Addr // the client, or whom a trusted proxy says it is
 
-	method []byte // becomes GET on the way to an error page
-	host   string // as $host: lower case, without port
-	uri    string // the path, decoded and normalised
-	args   string // behind the ?, as they came
-	whole  bool   // uri and args are still those of in.Target
-	quoted bool   // in.Target's path had escapes
-	plus   bool   // … or a +
-
-	remote     netip.Addr // the client, or whom a trusted proxy says it is
 	remotePort uint16
+	wish       wish // what the client says of its connection
+	head       bool // in.Method is HEAD
 	real       bool // a trusted proxy said who the client is
+	excepted   bool // by the location's limit_except
+	whole      bool // uri and args are still those of in.Target
+	quoted     bool // in.Target's path had escapes
+	plus       bool // … or a +
+	internal   bool // came here by an internal redirect
+	changed    bool // a rewrite changed uri since the location was found
+	stayed     bool // a break kept it in its location: proxy_pass does not replace the location's name
+	inError    bool // an error page is being made: no second one follows unless they may recur
+	last       bool // no other request follows on the connection
 
-	internal  bool   // came here by an internal redirect
-	changed   bool   // a rewrite changed uri since the location was found
-	stayed    bool   // a break kept it in its location: proxy_pass does not replace the location's name
-	changes   int    // internal redirects that are left, and one more
-	inError   bool   // an error page is being made: no second one follows unless they may recur
-	last      bool   // no other request follows on the connection
-	why       string // of an answer of our own, for logs; empty: its status says it
-	errStatus int    // status that an error page is given with; 0: its own
-
-	leads     string    // Location of the answer; empty: none
-	execution execution // of the program that runs
-
-	began  int64  // Env.Now
-	at     int64  // likewise, since anything was last waited for; 0: unknown
-	ended  int64  // likewise, when the answer was given; 0: it is not yet
-	status int    // of the answer, 0 before
-	id     string // of $request_id, made when it is asked for
+	errStatus int // status that an error page is given with; 0: its own
 }
 
-var requests = sync.Pool{New: func() any { return new(request) }}
+// place is where a request is led to, and as what.
+type place struct {
+	server  *server
+	method  []byte // becomes GET on the way to an error page
+	host    string // as $host: lower case, without port
+	uri     string // the path, decoded and normalised
+	args    string // behind the ?, as they came
+	changes int    // internal redirects that are left, and one more
+	why     string // of an answer of our own, for logs; empty: its status says it
+}
+
+// unusual is what few requests need.
+type unusual struct {
+	leads     string    // Location of the answer; empty: none
+	next      whereto   // of the outcome at hand
+	execution execution // of the program that runs
+	id        string    // of $request_id, made when it is asked for
+}
+
+// rare is where unusual is written.
+func (r *request) rare() *unusual {
+	r.odd = true
+	return &r.unusual
+}
+
+var requests = sync.Pool{New: func() any { return &request{pooled: true} }}
 
 // takeRequest begins a request. Now is a reading of env's clock that was just made; 0: there is none.
 func takeRequest(s *Site, env Env, in *forward.Request, c forward.Client, now int64) *request {
 	r := memoryFor(in)
-	r.Begin(s.slots)
-	r.site, r.env, r.in, r.client = s, env, in, c
-	r.method = in.Method
+	r.begin(s)
+	r.env, r.in, r.client = env, in, c
+	r.method, r.head = in.Method, string(in.Method) == "HEAD"
 	r.remote, r.remotePort = in.Remote, in.RemotePort
 	r.changes = maxChanges + 1
 	if now == 0 {
@@ -89,13 +111,58 @@ func takeRequest(s *Site, env Env, in *forward.Request, c forward.Client, now in
 
 // memoryFor is what the engine keeps for us beside its own memory of a request, or any other's.
 func memoryFor(in *forward.Request) *request {
-	if in.Scratch != nil {
-		if r, ok := (*in.Scratch).(*request); ok {
-			*in.Scratch = nil
-			return r
-		}
+	if in.Scratch == nil {
+		return requests.Get().(*request)
+	}
+	if *in.Scratch == nil {
+		r := new(request)
+		*in.Scratch = r
+		return r
+	}
+	if r, ok := (*in.Scratch).(*request); ok && !r.busy {
+		return r
 	}
 	return requests.Get().(*request)
+}
+
+// begin makes the memory of another request ready for one of this site.
+func (r *request) begin(s *Site) {
+	r.busy = true
+	r.passage = passage{}
+	r.place = place{}
+	r.site = s
+	r.sent.begin(r)
+	r.up.begin()
+	r.Begin(s.slots)
+	if r.odd {
+		r.unusual, r.odd = unusual{}, false
+	}
+	if r.walks {
+		r.walk.reset()
+		r.walks = false
+	}
+	if r.counted {
+		r.limits.reset()
+		r.counted = false
+	}
+}
+
+// release lets the memory be another request's. What else was taken for this one goes back.
+func (r *request) release() {
+	r.sent.release()
+	r.up.release()
+	r.leave()
+	r.busy = false
+	if r.pooled {
+		requests.Put(r)
+	}
+}
+
+// leave gives back the places that the request takes in limits, if it takes any.
+func (r *request) leave() {
+	if r.counted {
+		r.limits.leave()
+	}
 }
 
 // waited forgets the last reading of the clock: time may have passed.
@@ -118,25 +185,6 @@ func (r *request) now() int64 {
 		return r.ended
 	}
 	return r.env.Now()
-}
-
-// release makes the request ready for another one.
-func (r *request) release() {
-	r.sent.reset() // first: a compressor that was not ended goes back by the settings in force
-	r.up.reset()
-	r.walk.reset()
-	r.limits.leave()
-	r.limits.reset()
-	var keep *any
-	if r.in != nil { // none in a handshake
-		keep = r.in.Scratch
-	}
-	r.passage = passage{}
-	if keep != nil && *keep == nil {
-		*keep = r
-		return
-	}
-	requests.Put(r)
 }
 
 // keptFields is for how many fields memory that is used again keeps room.
@@ -165,9 +213,14 @@ func (r *request) finalStatus(status int) int {
 // outcome is what a handler, or a phase, came to. The zero value: the answer has been given.
 type outcome struct {
 	what   verdict
-	status int    // failed
-	to     string // redirected: /path, as it is matched; named: @name
-	args   string // redirected
+	status int      // failed
+	to     *whereto // redirected, named; failed: the Location; nil: nowhere
+}
+
+// whereto is where an outcome leads.
+type whereto struct {
+	to   string // redirected: /path, as it is matched; named: @name
+	args string // redirected
 }
 
 type verdict uint8
@@ -183,3 +236,18 @@ const (
 )
 
 func fail(status int) outcome { return outcome{what: failed, status: status} }
+
+// led is an outcome that leads somewhere.
+func (r *request) led(what verdict, status int, to, args string) outcome {
+	next := &r.rare().next
+	*next = whereto{to, args}
+	return outcome{what, status, next}
+}
+
+// location is the Location of a failed outcome; empty: it has none.
+func (o *outcome) location() string {
+	if o.to == nil {
+		return ""
+	}
+	return o.to.to
+}

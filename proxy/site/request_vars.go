@@ -159,12 +159,13 @@ func requestLength(r *request) int64 {
 
 // identity is 16 random bytes in hex, once for a request.
 func (r *request) identity() string {
-	if r.id == "" {
+	u := r.rare()
+	if u.id == "" {
 		var b [16]byte
 		_, _ = rand.Read(b[:])
-		r.id = hex.EncodeToString(b[:])
+		u.id = hex.EncodeToString(b[:])
 	}
-	return r.id
+	return u.id
 }
 
 // remoteUser is the name that Basic authentication gives, whether it is right or not.

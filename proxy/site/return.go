@@ -50,7 +50,7 @@ func (r *request) returned(status int, text *template) outcome {
 		r.why = whyReturn
 		return outcome{what: cut}
 	case redirects(status):
-		return outcome{what: failed, status: status, to: body}
+		return r.led(failed, status, body, "")
 	case status >= 400 && (text == nil || text.Text() == ""):
 		r.why = whyReturn
 		return fail(status)

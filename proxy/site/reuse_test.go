@@ -46,17 +46,27 @@ var asked = [][]string{
 	{"GET /walk"}, {"POST /walk", "Content-Length: 4"}, {"GET /named"}, {"GET /intercept"}, {"GET /sticky"}, {"GET /sticky", "Cookie: id=b"},
 	{"GET /text?x=sent"}, {"GET /expires"}, {"GET /"}, {"HEAD /"}, {"GET /plain%2fpath//x/../y"}, {"GET /../up"}, {"CONNECT /"}, {"TRACE /"}, {"GET / bad_host:x"},
 	{"GET /none"}, {"GET /cut"}, {"DELETE /nobody"}, {"GET /local?u=u"}, {"GET /local?u=v"},
+	{"GET /", "Connection: close"}, {"GET /", "X-Keep: yes", "Connection: x-keep"}, {"GET /", "A: 1", "Host: h", "B: 2"}, {"POST /", "Content-Length: 3", "C: 3"},
+	{"GET /set HTTP/1.0", "Connection: keep-alive"}, {"GET / HTTP/1.0", "Connection: keep-alive"}, {"GET /gzip HTTP/1.0", "Connection: keep-alive", "Accept-Encoding: gzip"},
+	{"GET /set", "Connection: close"}, {"GET /up", "Connection: upgrade", "Upgrade: x"}, {"GET /chain"}, {"HEAD /chain"}, {"POST /chain", "Content-Length: 2"},
+	{"GET /dir?a=b"}, {"GET /moved"}, {"GET /moved/far?x=y"}, {"GET /elsewhere"}, {"GET /heads"}, {"HEAD /heads"}, {"GET /none204"}, {"GET /always"}, {"HEAD /always"},
+	{"GET /who", "X-Real-IP: 10.9.8.7"}, {"GET /who"}, {"GET /rate"}, {"GET /held"}, {"GET /held", "Connection: close"}, {"GET /stops"}, {"POST /stops", "Content-Length: 4"},
+	{"GET /instead"}, {"GET /twice"}, {"GET /own?x=set"}, {"GET /own"}, {"GET /tried"}, {"GET /tried/then?x=one"}, {"GET /kept"}, {"GET /many", "traceparent: theirs", "tracestate: t", "A: 1"},
+	{"GET /", "traceparent: theirs"}, {"GET /accel", "traceparent: theirs", "X-In: in3"}, {"GET /walk", "tracestate: theirs", "B: 2"}, {"GET /loop"},
 }
 
 const reuseConf = `log_format l '$request|$uri|$args|$1|$2|$a|$b|$status|$body_bytes_sent|$bytes_sent|$upstream_addr|$upstream_status|$upstream_response_time|'
-		'$upstream_http_x_a|$upstream_cookie_k|$sent_http_x_b|$sent_http_set_cookie|$request_time|$limit_conn_status|$cookie_c|$http_x_in|$proxy_host|$m|$request_completion|$upstrand_addr';
+		'$upstream_http_x_a|$upstream_cookie_k|$sent_http_x_b|$sent_http_set_cookie|$request_time|$limit_conn_status|$cookie_c|$http_x_in|$proxy_host|$m|$request_completion|$upstrand_addr|'
+		'$remote_addr|$limit_req_status|$http_traceparent|$http_a|$upstream_http_server|$sent_http_server|$sent_http_connection|$upstream_response_length|$upstream_status';
 	access_log /l l;
-	limit_conn_zone $server_name zone=k:1m;
+	limit_conn_zone $server_name zone=k:1m; limit_req_zone $host zone=r:1m rate=1r/s;
 	map $arg_x $m { default none; one first; ~^(?<a>e.*) $a; }
 	upstream u { server 127.0.0.1:1 max_fails=0; } upstream dead { server 127.0.0.1:2 max_fails=0; } upstream acc { server 127.0.0.1:3 max_fails=0; }
 	upstream two { server 127.0.0.1:2 max_fails=0; server 127.0.0.1:4 max_fails=0; } upstream sick { server 127.0.0.1:5 max_fails=0; }
 	upstream pair { sticky cookie id; server 127.0.0.1:1 route=a max_fails=0; server 127.0.0.1:4 route=b max_fails=0; } upstream cut { server 127.0.0.1:6 max_fails=0; }
 	upstrand s { upstream sick; upstream two; upstream u; order per_request; next_upstream_statuses error timeout 5xx; }
+	upstream up { server 127.0.0.1:7 max_fails=0; } upstream own { server 127.0.0.1:8 max_fails=0; } upstream empty { server 127.0.0.1:9 max_fails=0; }
+	upstrand i { upstream sick; upstream dead; order per_request; next_upstream_statuses error; intercept_statuses 5xx /fallback?x=walk; }
 	server { listen 127.0.0.1:8080; server_name reuse; proxy_next_upstream error timeout; add_header X-M $m;
 		location /set { set $a "$arg_x-$http_x_in"; set $b $a$a; add_header X-B $b; return 200 "$a$b"; }
 		location ~ ^/re/(?<a>[a-z]+)/(.*)$ { add_header X-B "$1 $a"; proxy_set_header X-Up "$2$cookie_c"; proxy_pass http://u/$2?$args; }
@@ -79,6 +89,26 @@ const reuseConf = `log_format l '$request|$uri|$args|$1|$2|$a|$b|$status|$body_b
 		location /cut { proxy_pass http://cut; }
 		location /nobody { limit_except GET { deny all; } proxy_pass http://u; }
 		location /local { proxy_pass http://$arg_u; }
+		location /up { proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_pass http://up; }
+		location /chain { recursive_error_pages on; error_page 502 /chain2; error_page 404 =403 /fallback?x=chain; proxy_pass http://dead; }
+		location /chain2 { recursive_error_pages on; error_page 404 =403 /fallback?x=chain; return 404; }
+		location /dir/ { proxy_pass http://u; }
+		location /moved { rewrite ^/moved/(.*)$ /to/$1 permanent; return 302 /from$uri?$arg_x; }
+		location /elsewhere { error_page 404 =301 http://other.example/$uri; return 404; }
+		location /heads { proxy_method HEAD; proxy_pass http://own; }
+		location /none204 { proxy_pass http://empty; }
+		location /always { add_header X-B "$a always" always; expires 1m; return 404; }
+		location /who { set_real_ip_from 127.0.0.1; real_ip_header X-Real-IP; allow 127.0.0.1; deny all; proxy_set_header X-Up $proxy_add_x_forwarded_for; proxy_pass http://u; }
+		location /rate { limit_req zone=r nodelay; limit_req_status 429; error_page 429 /fallback?x=rate; proxy_pass http://u; }
+		location /held { keepalive_timeout 0; proxy_pass http://u; }
+		location /stops { proxy_set_header X-Up $upstream_addr; proxy_pass http://$upstrand_s; }
+		location /instead { proxy_pass http://$upstrand_i; }
+		location /twice { proxy_intercept_errors on; error_page 503 = @twice; proxy_pass http://sick; }
+		location @twice { proxy_set_header X-Up $upstream_status; proxy_pass http://two; }
+		location /own { proxy_pass_header Server; proxy_pass_header Date; add_header X-B $arg_x; gzip on; proxy_pass http://own; }
+		location /tried { try_files $uri/none /set?x=tried; }
+		location /kept { proxy_hide_header X-A; charset koi8-r; proxy_pass http://own/part; }
+		location /loop { rewrite ^ /loop?x=$arg_x last; }
 		location / { proxy_pass http://u; }
 	}`
 
@@ -89,6 +119,7 @@ func newReuse(t *testing.T) *reuse {
 	w := newTroupe(t, reuseConf)
 	w.heads = true
 	w.plays["2"], w.plays["3"], w.plays["5"], w.plays["6"] = "refuse", "fields:X-Accel-Redirect=/set?x=accel|X-A=first|Set-Cookie=k=v1", "status:503", "cut"
+	w.plays["7"], w.plays["8"], w.plays["9"] = "status:101", "fields:Server=theirs|X-Accel-Charset=utf-8|Content-Type=text/html|Date=then|X-A=own|Location=http://own/x", "status:204"
 	w.plays["4"] = "fields:X-A=fourth|Set-Cookie=k=v2"
 	return &reuse{&forgetting{troupe: w}}
 }
@@ -96,7 +127,7 @@ func newReuse(t *testing.T) *reuse {
 // serve gives all that can be known of a request.
 func (w *reuse) serve(a []string, end string, memory *any) string {
 	w.now = w.now.Truncate(time.Hour)
-	w.tries = w.tries[:0]
+	w.tries, w.sent = w.tries[:0], w.sent[:0]
 	in := requestOf(a[0], a[1:]...)
 	in.Scratch = memory
 	ctx, leave := context.WithCancel(context.Background())
@@ -105,9 +136,22 @@ func (w *reuse) serve(a []string, end string, memory *any) string {
 		leave()
 	}
 	c := &fickle{end: end}
-	panicked := w.handle(ctx, in, c)
-	out := fmt.Sprintf("%v %q %v ended %v aborted %v panicked %v\n     tries %q\n     log %q",
-		c.status, c.body.String(), fieldLines(c.fields), c.ended, c.aborted, panicked, w.tries, w.logged())
+	done := ""
+	of := Served{Done: func(f Finished) {
+		done = fmt.Sprintf("%d %d %s %v %s %s %d %v", f.Status, f.Bytes, f.Location, f.Remote, f.Exchange.Cause, f.Exchange.Upstream, f.Exchange.Attempts, f.Exchange.Err)
+	}}
+	if strings.Contains(strings.Join(a, " "), "trace") {
+		of.Span = &changing{}
+	}
+	panicked := w.handle(ctx, in, c, &of)
+	out := fmt.Sprintf("%v %q %v ended %v aborted %v panicked %v\n     tries %q\n     sent %q\n     log %q\n     done %s, %d %d %v",
+		c.status, c.body.String(), fieldLines(c.fields), c.ended, c.aborted, panicked, w.tries, w.sent, w.logged(), done, of.Status, of.Bytes, of.Again)
+	if panicked != nil && panicked != any(end) {
+		w.t.Fatalf("%v %s: %v", a, end, panicked)
+	}
+	if n := w.open(); n != 0 || w.opened != w.released {
+		w.t.Fatalf("%v %s: %d attempts are open, of %d backends %d were released", a, end, n, w.opened, w.released)
+	}
 	forget(in.Method, in.Target, in.Authority)
 	for _, f := range in.Fields {
 		forget(f.Name, f.Value)
@@ -115,9 +159,17 @@ func (w *reuse) serve(a []string, end string, memory *any) string {
 	return out
 }
 
-func (w *reuse) handle(ctx context.Context, in *forward.Request, c *fickle) (panicked any) {
+// open is how many attempts peers count.
+func (w *reuse) open() (n int64) {
+	for _, u := range w.groups {
+		n += int64(u.Group.Open())
+	}
+	return n
+}
+
+func (w *reuse) handle(ctx context.Context, in *forward.Request, c *fickle, of *Served) (panicked any) {
 	defer func() { panicked = recover() }()
-	w.site.Handle(ctx, w.forgetting, in, c)
+	w.site.Continue(ctx, w.forgetting, in, c, of)
 	return nil
 }
 
@@ -125,6 +177,19 @@ func forget(all ...[]byte) {
 	for _, b := range all {
 		for i := range b {
 			b[i] = '#'
+		}
+	}
+}
+
+// TestCapturesOfAnotherRequest: where nothing else is computed, too, what a match has left is gone with its request.
+func TestCapturesOfAnotherRequest(t *testing.T) {
+	w := newWorld(t, `server { listen 127.0.0.1:8080; location ~ ^/re/(.*)$ { return 204; } location / { return 200 "-$1-"; } }`)
+	var memory any
+	for _, target := range []string{"/re/old", "/"} {
+		in, c := requestOf("GET "+target), &collector{}
+		in.Scratch = &memory
+		if w.site.Handle(t.Context(), w, in, c); target == "/" && c.body.String() != "--" {
+			t.Errorf("%s", c.body.String())
 		}
 	}
 }

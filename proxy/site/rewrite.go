@@ -42,9 +42,10 @@ func (p *program) ends() bool { return p.final }
 
 // run carries a program out. Onward: the request goes on.
 func (r *request) run(p *program) outcome {
-	r.execution = execution{out: outcome{what: onward}, escape: true}
-	p.run(r, &r.execution)
-	return r.execution.out
+	x := &r.rare().execution
+	*x = execution{out: outcome{what: onward}, escape: true}
+	p.run(r, x)
+	return x.out
 }
 
 func (p *program) run(r *request, x *execution) bool {
@@ -235,6 +236,6 @@ func (w *rewrite) lead(r *request, x *execution) bool {
 		}
 		b = append(b, r.args...)
 	}
-	x.out = outcome{what: failed, status: w.redirect, to: string(b)}
+	x.out = r.led(failed, w.redirect, string(b), "")
 	return false
 }

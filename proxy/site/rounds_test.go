@@ -12,17 +12,25 @@ import (
 // forgetting is a troupe whose engine uses the memory of answers again at once.
 type forgetting struct {
 	*troupe
+	opened   int
 	released int
+	sent     []string // the fields of each attempt's request
 }
 
 func (f *forgetting) Opener(*Wire) forward.Opener { return f }
 func (f *forgetting) Open(ctx context.Context, p *balance.Peer, fresh bool) forward.Backend {
+	f.opened++
 	return &mortal{actor: f.troupe.Open(ctx, p, fresh).(*actor), of: f}
 }
 
 type mortal struct {
 	*actor
 	of *forgetting
+}
+
+func (m *mortal) Send(r *forward.Request) error {
+	m.of.sent = append(m.of.sent, strings.Join(fieldLines(r.Fields), "|"))
+	return m.actor.Send(r)
 }
 
 // Release does what the next user of the memory would.

@@ -12,17 +12,19 @@ import (
 // settings is what directives that are inherited say at one level. A child's begin as a copy of its parent's, taken when
 // the whole block of the parent has been read; so a part must not hold what a child could change in place: lists are
 // replaced, not appended to, unless the level began them itself (see level.first).
+//
+// Every request looks at the same few of them: those stand first here and in each part, so that they are few cache lines.
 type settings struct {
 	handler handler // who makes the content; nil: nobody does
+	byGRPC  bool    // … it is grpc_pass's
+	log     logSettings
 	core    coreSettings
+	limit   limitSettings
+	access  accessSettings
+	client  clientSettings
+	answer  answerSettings
 	proxy   proxySettings
 	grpc    proxySettings // of grpc_…, which say the same of gRPC
-	byGRPC  bool          // the handler is grpc_pass's
-	answer  answerSettings
-	access  accessSettings
-	log     logSettings
-	client  clientSettings
-	limit   limitSettings
 	tls     tlsSettings
 
 	dynamics []*dynamic // in force: one for each variable

@@ -74,6 +74,12 @@ type Renewer interface {
 	Newer(local netip.AddrPort) bool
 }
 
+// Clocked is an Env that lends its clock, so that nobody has to go through Env for it.
+type Clocked interface {
+	// Clock gives Now.
+	Clock() balance.Clock
+}
+
 // Upstream is a group with what a request has to know of it.
 type Upstream struct {
 	Name  string
@@ -140,25 +146,36 @@ func (s *Site) Notices() []topology.Fault { return s.notices }
 
 // Handle serves one request and has given its answer when it returns, unless it says Again.
 func (s *Site) Handle(ctx context.Context, env Env, in *forward.Request, c forward.Client) Served {
-	return s.Continue(ctx, env, in, c, Served{})
+	var of Served
+	s.Continue(ctx, env, in, c, &of)
+	return of
 }
 
-// Continue is Handle for a request that another site has left: before is what it said.
-func (s *Site) Continue(ctx context.Context, env Env, in *forward.Request, c forward.Client, before Served) Served {
-	r := takeRequest(s, env, in, c, before.At)
+// Continue is Handle for a request that another site may have left: of is what that one said of it, and becomes what this one
+// says.
+func (s *Site) Continue(ctx context.Context, env Env, in *forward.Request, c forward.Client, of *Served) {
+	r := takeRequest(s, env, in, c, of.At)
 	defer r.release()
-	r.span = before.Span
-	r.continues(&before)
+	r.span = of.Span
+	if of.Again {
+		r.continues(of)
+	}
 	r.serve(ctx)
 	if r.up.leaves {
-		left := r.left()
-		left.Done, left.Span = before.Done, before.Span
-		return left
+		r.left(of)
+		return
 	}
-	r.ended = env.Now()
-	r.log()
-	if before.Done != nil {
-		r.tell(before.Done)
+	r.end(of)
+}
+
+// end tells of a request that has its answer.
+func (r *request) end(of *Served) {
+	r.ended = r.env.Now()
+	if r.conf != nil && len(r.conf.log.logs) > 0 {
+		r.log()
 	}
-	return r.served()
+	if of.Done != nil {
+		of.Done(r.done())
+	}
+	of.Status, of.Bytes, of.Again, of.At = r.status, r.up.outcome().Bytes, false, r.ended
 }

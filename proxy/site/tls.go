@@ -129,7 +129,7 @@ func (s *Site) named(at *address, name string) *server {
 		return found
 	}
 	r := requests.Get().(*request) // for the captures of a pattern
-	r.Begin(s.slots)
+	r.begin(s)
 	defer r.release()
 	return at.serverOf(r, host)
 }

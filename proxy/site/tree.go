@@ -47,13 +47,19 @@ func (t *tree) search(uri string) (*location, found) {
 		if t.prefix != nil {
 			best, at = t.prefix, byPrefix
 		}
-		i := strings.IndexByte(t.firsts, uri[0])
-		if i < 0 {
-			break
-		}
-		t = t.children[i]
+		t = t.child(uri[0])
 	}
 	return best, at
+}
+
+// child is the node whose label begins with a byte; nil: there is none.
+func (t *tree) child(first byte) *tree {
+	for i := range len(t.firsts) {
+		if t.firsts[i] == first {
+			return t.children[i]
+		}
+	}
+	return nil
 }
 
 // own is the location of the node's name, the exact one if there are two.

@@ -9,8 +9,8 @@ import (
 )
 
 var proxyVariables = definitions{
-	"proxy_host":                     maybe(func(r *request) string { return r.up.to.host }),
-	"proxy_port":                     maybe(func(r *request) string { return r.up.to.port }),
+	"proxy_host":                     maybe(func(r *request) string { return r.up.to.known().host }),
+	"proxy_port":                     maybe(func(r *request) string { return r.up.to.known().port }),
 	"proxy_add_x_forwarded_for":      appended(appendForwardedFor),
 	"upstream_addr":                  tried(appendAddr),
 	"upstream_status":                tried(appendStatus),
@@ -120,7 +120,7 @@ func appendForwardedFor(b []byte, r *request) []byte {
 
 var answerVariables = definitions{
 	"body_bytes_sent": number(func(r *request) int64 { return r.sent.bytes }),
-	"bytes_sent":      number(func(r *request) int64 { return r.sent.bytes + r.sent.head }),
+	"bytes_sent":      number(func(r *request) int64 { return r.sent.bytes + r.sent.headSize() }),
 	"request_completion": maybe(func(r *request) string {
 		if r.sent.whole {
 			return "OK"

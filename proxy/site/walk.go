@@ -27,9 +27,9 @@ type walkStop struct {
 const interceptedStop = "<intercepted>"
 
 func (w *walkState) reset() {
-	if w.upstrand != nil {
-		*w = walkState{stops: w.stops[:0]}
-	}
+	stops := w.stops[:0]
+	*w = walkState{}
+	w.stops = stops
 }
 
 // upstrandValue is $upstrand_NAME: the upstream at hand. The name is in lower case. A request that walks one upstrand
@@ -54,6 +54,7 @@ func (r *request) beginWalk(u *Upstrand) {
 	if r.trace != nil {
 		ask.Tell = func(s upstrand.Step) { r.step("upstrand", u.Name+": "+s.String(), nil) }
 	}
+	r.walks = true
 	r.walk.upstrand = u
 	r.walk.walk = u.State.Begin(ask, r.env.Now())
 }
@@ -98,8 +99,7 @@ func (r *request) towards(at *upstrand.Member) bool {
 	if r.locate(&u.to).what != onward {
 		return false
 	}
-	r.outgoing(&u.out, &u.to, u.fields)
-	u.fields = u.out.Fields
+	r.outgoing(&u.out, &u.to)
 	if u.out.Body == r.in.Body {
 		u.out.Body, u.out.Length = body, length // it may have been taken in whole, and its length be known now
 	}
@@ -148,8 +148,8 @@ func (r *request) walkEnded(out *forward.Outcome) (o outcome, instead bool) {
 		r.step("intercept", to, nil)
 	}
 	if strings.HasPrefix(to, "@") {
-		return outcome{what: named, to: to}, true
+		return r.led(named, 0, to, ""), true
 	}
 	uri, args, _ := strings.Cut(to, "?")
-	return outcome{what: redirected, to: uri, args: args}, true
+	return r.led(redirected, 0, uri, args), true
 }

@@ -67,7 +67,7 @@ func walked(add func([]byte, *forward.Try) []byte) definition {
 func (r *request) triesOf(s *walkStop) forward.Trail {
 	trail := r.up.trail
 	switch {
-	case s.blank, s.name == interceptedStop && (r.up.answered == 0 || r.up.outcome.Intercepted):
+	case s.blank, s.name == interceptedStop && (r.up.answered == 0 || r.up.kept):
 		return nil
 	case s.to >= 0:
 		return trail[s.from:s.to]

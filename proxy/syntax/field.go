@@ -19,10 +19,7 @@ func Split(line []byte) (name, value []byte, err error) {
 	if line[0] == ' ' || line[0] == '\t' {
 		return nil, nil, ErrFolded
 	}
-	i := 0
-	for i < len(line) && chars[line[i]]&Token != 0 {
-		i++
-	}
+	i, _ := tokens(line)
 	if i == 0 || i == len(line) || line[i] != ':' {
 		return nil, nil, ErrFieldName
 	}
@@ -31,6 +28,34 @@ func Split(line []byte) (name, value []byte, err error) {
 		return nil, nil, ErrFieldValue
 	}
 	return name, value[:len(value):len(value)], nil
+}
+
+// Next reads a line with its end from the beginning of b, in one pass, and gives how many bytes that were: 0 when the line has
+// not come whole, is empty, or is not good. What is wrong with it, Split says.
+func Next(b []byte) (name, value []byte, n int) {
+	name, value, n, _ = NextPlain(b)
+	return name, value, n
+}
+
+// NextPlain is Next, and tells whether the name is Plain.
+func NextPlain(b []byte) (name, value []byte, n int, plain bool) {
+	colon, plain := tokens(b)
+	if colon == 0 || colon == len(b) || b[colon] != ':' {
+		return nil, nil, 0, false
+	}
+	from := colon + 1
+	for from < len(b) && (b[from] == ' ' || b[from] == '\t') {
+		from++
+	}
+	end := from + values(b[from:])
+	if end+1 >= len(b) || b[end] != '\r' || b[end+1] != '\n' {
+		return nil, nil, 0, false
+	}
+	n = end + 2
+	for end > from && (b[end-1] == ' ' || b[end-1] == '\t') {
+		end--
+	}
+	return b[:colon:colon], b[from:end:end], n, plain
 }
 
 // maxDigits bounds a Content-Length, so that it fits into 63 bits.

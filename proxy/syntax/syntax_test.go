@@ -7,23 +7,28 @@ import (
 	"testing"
 )
 
-// TestIsValue: eight bytes at a time it says what one at a time says, wherever the byte stands.
-func TestIsValue(t *testing.T) {
+// TestWords: eight bytes at a time say what one at a time says, wherever the byte stands.
+func TestWords(t *testing.T) {
 	for c := range 256 {
 		for n := range 20 {
 			for at := range n {
 				s := bytes.Repeat([]byte{'a'}, n)
 				s[at] = byte(c)
-				want := c == '\t' || c >= ' ' && c != 0x7f
-				if IsValue(s) != want {
-					t.Fatalf("byte %#x at %d of %d: %v", c, at, n, !want)
+				value, token := c == '\t' || c >= ' ' && c != 0x7f, Is(byte(c), Token)
+				if IsValue(s) != value || IsToken(s) != token {
+					t.Fatalf("byte %#x at %d of %d: %v %v", c, at, n, !value, !token)
 				}
-				s[(at+3)%n] = 0xff // whatever is beside it
-				if IsValue(s) != (want || (at+3)%n == at) {
-					t.Fatalf("byte %#x at %d of %d, beside 0xff: %v", c, at, n, !want)
+				for _, other := range []byte{0xff, '-', 'Z', '7', '\t', 0x7e, 0x80, ' '} { // whatever is beside it
+					beside := (at + 1) % n
+					if s[beside] = other; IsValue(s) != All(s, Value) || IsToken(s) != All(s, Token) {
+						t.Fatalf("byte %#x at %d of %d, beside %#x: %v %v", c, at, n, other, IsValue(s), IsToken(s))
+					}
 				}
 			}
 		}
+	}
+	if IsToken(nil) || !IsValue(nil) {
+		t.Error("nothing")
 	}
 }
 
