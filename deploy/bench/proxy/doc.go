@@ -6,6 +6,7 @@
 //	latency   p50, p99 and p99.9 at half of what the slowest serves, beside nginx, HAProxy and the bare backend
 //	memory    resident memory with 10,000 idle connections, and with 1,000 upstreams of 10 servers
 //	profile   processor and allocation profiles of us, system calls per request
+//	train     the profile that the compiler builds us by: cmd/upstrand/default.pgo is written anew
 //
 // Each proxy has one thread or GOMAXPROCS=1 and is bound to one core; backend and load generator (commands origin and load beside this one) share the others. All keep connections
 // on both sides. A burst of load lasts a second or two; in a round each proxy gets one burst of each row, so that what is compared ran within

@@ -29,10 +29,10 @@ type settings struct {
 }
 
 var parts = map[string]func(context.Context, *bench) error{
-	"table": table, "features": features, "latency": latency, "memory": memory, "profile": profile,
+	"table": table, "features": features, "latency": latency, "memory": memory, "profile": profile, "train": train,
 }
 
-const partNames = "table, features, latency, memory, profile"
+const partNames = "table, features, latency, memory, profile, train"
 
 func main() {
 	s, what, err := parseFlags(os.Args[1:])

@@ -56,7 +56,7 @@ func (b *bench) profileRow(ctx context.Context, c *contender, r row) error {
 		{"allocs", "/debug/pprof/allocs", "-sample_index=alloc_space"},
 	} {
 		file := filepath.Join(b.keep, r.name+"-"+p.kind+".pb.gz")
-		res, mallocs, err := b.fetchDuring(ctx, c, r, fmt.Sprintf("%s?seconds=%d", p.path, int(profileTime.Seconds())), file)
+		res, mallocs, err := b.fetchDuring(ctx, c, r, p.path, file, profileTime)
 		if err != nil {
 			return err
 		}
@@ -70,8 +70,8 @@ func (b *bench) profileRow(ctx context.Context, c *contender, r row) error {
 	return nil
 }
 
-// fetchDuring gets a page of the admin address into a file while a burst runs, and counts allocations over the burst.
-func (b *bench) fetchDuring(ctx context.Context, c *contender, r row, path, file string) (res figures.Result, mallocs float64, err error) {
+// fetchDuring gets a profile from the admin address into a file while a burst of the same length runs, and counts allocations over the burst.
+func (b *bench) fetchDuring(ctx context.Context, c *contender, r row, path, file string, length time.Duration) (res figures.Result, mallocs float64, err error) {
 	before, err := metric(ctx, c.admin, "go_memstats_mallocs_total")
 	if err != nil {
 		return res, 0, err
@@ -79,9 +79,9 @@ func (b *bench) fetchDuring(ctx context.Context, c *contender, r row, path, file
 	failed := make(chan error, 1)
 	go func() {
 		time.Sleep(b.warm)
-		failed <- fetch(ctx, "http://"+c.admin+path, file)
+		failed <- fetch(ctx, fmt.Sprintf("http://%s%s?seconds=%d", c.admin, path, int(length.Seconds())), file)
 	}()
-	args := r.arguments(c.doors[r.door], 0, profileTime+b.warm, c.proc.Pid())
+	args := r.arguments(c.doors[r.door], 0, length+b.warm, c.proc.Pid())
 	res, err = b.load(ctx, args...)
 	if err = errors.Join(err, res.Err(), <-failed); err != nil {
 		return res, 0, err
