@@ -4,7 +4,6 @@ package restart
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,16 +11,18 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/upstrand/upstrand/deploy/rig"
 )
 
+// freePort is an address that nobody else is given: neither another test nor a client's end of a connection.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	addr, err := rig.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addr
 }
 
 // file writes a configuration that leads to a backend. The locations pass on an upgrade.

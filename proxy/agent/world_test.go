@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -142,14 +143,38 @@ func (w *world) commit(spoil func(*topology.Commit)) kafka.Record {
 
 func (w *world) produce(records ...kafka.Record) {
 	w.t.Helper()
-	var err error
+	again, err := rereadable(records)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	for range 50 { // a new topic has no leader at first
-		if err = w.tryProduce(records...); err == nil {
+		if err = w.tryProduce(again()...); err == nil {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	w.t.Fatal(err)
+}
+
+// rereadable gives records as often as it is asked: keys and values are streams, of which an attempt that failed has read some.
+func rereadable(records []kafka.Record) (again func() []kafka.Record, err error) {
+	type text struct{ key, value []byte }
+	texts := make([]text, len(records))
+	for i, r := range records {
+		key, keyErr := kafka.ReadAll(r.Key)
+		value, valueErr := kafka.ReadAll(r.Value)
+		if err := errors.Join(keyErr, valueErr); err != nil {
+			return nil, err
+		}
+		texts[i] = text{key, value}
+	}
+	return func() []kafka.Record {
+		out := slices.Clone(records)
+		for i := range out {
+			out[i].Key, out[i].Value = kafka.NewBytes(texts[i].key), kafka.NewBytes(texts[i].value)
+		}
+		return out
+	}, nil
 }
 
 func (w *world) tryProduce(records ...kafka.Record) error {
@@ -242,7 +267,12 @@ func (w *world) start(set func(*Config)) *running {
 			}
 		})
 	}
-	w.t.Cleanup(r.stop)
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.t.Log("the agent's report: ", a.Report())
+		}
+		r.stop()
+	})
 	return r
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -26,8 +27,9 @@ func (b answerBody) Splice(to *net.TCPConn, leave int64, sent func(n int64, err 
 	if err != nil {
 		return 0, nil // by memory, then
 	}
-	s := splicing{pipe: pipe, to: raw, sent: sent}
-	defer func() { pipe.Put(s.in == 0) }()
+	s := splicings.Get().(*splicing)
+	s.pipe, s.to, s.sent = pipe, raw, sent
+	defer s.end()
 	for a.left > leave {
 		err := s.fill(a, int(min(a.left-leave, socket.PipeSize)))
 		if s.moved == 0 && errors.Is(err, errNoSplice) {
@@ -50,13 +52,42 @@ type splicing struct {
 	sent  func(n int64, err error) error
 	in    int   // bytes in the pipe
 	moved int64 // and behind it
+
+	most    int // of one call of the system
+	n       int // what it gave
+	err     error
+	filling func(fd uintptr) bool // intoPipe and outOfPipe: made once, since each piece needs them
+	drying  func(fd uintptr) bool
+}
+
+var splicings = sync.Pool{New: func() any {
+	s := &splicing{}
+	s.filling, s.drying = s.intoPipe, s.outOfPipe
+	return s
+}}
+
+// end gives back what was taken.
+func (s *splicing) end() {
+	s.pipe.Put(s.in == 0)
+	*s = splicing{filling: s.filling, drying: s.drying}
+	splicings.Put(s)
+}
+
+func (s *splicing) intoPipe(fd uintptr) bool {
+	s.n, s.err = s.pipe.Fill(fd, s.most)
+	return s.err != unix.EAGAIN
+}
+
+func (s *splicing) outOfPipe(fd uintptr) bool {
+	s.n, s.err = s.pipe.Drain(fd, s.in)
+	return s.err != unix.EAGAIN
 }
 
 // fill waits for bytes of the peer's.
 func (s *splicing) fill(a *attempt, most int) error {
 	a.arm(a.opener.wire.Read)
 	for {
-		n, err := a.conn.spliceTo(s.pipe, most)
+		n, err := s.take(a.conn, most)
 		a.progress.In += int64(n)
 		a.dry = false
 		if n > 0 {
@@ -80,13 +111,11 @@ func cantSplice(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EOPNOTSUPP)
 }
 
-// spliceTo waits for bytes and moves them into a pipe; it gives no error beside them.
-func (c *conn) spliceTo(p *socket.Pipe, most int) (n int, err error) {
-	failed := c.raw.Read(func(fd uintptr) bool {
-		n, err = p.Fill(fd, most)
-		return err != unix.EAGAIN
-	})
-	switch {
+// take waits for bytes and moves them into the pipe; it gives no error beside them.
+func (s *splicing) take(c *conn, most int) (n int, err error) {
+	s.most = most
+	failed := c.raw.Read(s.filling)
+	switch n, err = s.n, s.err; {
 	case failed != nil:
 		n, err = 0, failed
 	case err != nil:
@@ -101,18 +130,14 @@ func (c *conn) spliceTo(p *socket.Pipe, most int) (n int, err error) {
 // drain writes what is in the pipe, and tells of each piece.
 func (s *splicing) drain() error {
 	for s.in > 0 {
-		var n int
-		var err error
-		failed := s.to.Write(func(fd uintptr) bool {
-			n, err = s.pipe.Drain(fd, s.in)
-			return err != unix.EAGAIN
-		})
-		if failed != nil {
-			err = failed
+		s.n, s.err = 0, nil
+		err := s.to.Write(s.drying)
+		if err == nil {
+			err = s.err
 		}
-		s.in -= n
-		s.moved += int64(n)
-		if told := s.sent(int64(n), err); told != nil {
+		s.in -= s.n
+		s.moved += int64(s.n)
+		if told := s.sent(int64(s.n), err); told != nil {
 			return told
 		}
 		if err != nil {

@@ -46,7 +46,11 @@ func TestTunnelFollowsTheBody(t *testing.T) {
 					got <- int(n)
 				}
 			})
-			ps := NewPools(Settings{Send: 100 * time.Millisecond}, nil)
+			limit := 10 * time.Second
+			if !tc.takes {
+				limit = 100 * time.Millisecond
+			}
+			ps := NewPools(Settings{Send: limit}, nil)
 			defer ps.Close()
 			p, _ := peerAt(t, ps, PoolKey{Server: "a", Scheme: "http", Addr: addr})
 			b := ps.Open(t.Context(), p, false)
