@@ -144,6 +144,7 @@ func (h *head) over(line, total int) *fault {
 func (h *head) field(name, value []byte) {
 	if h.once.Again(name) {
 		h.fail(faultRepeated)
+		return
 	}
 	switch len(name) {
 	case len("Host"):

@@ -111,6 +111,8 @@ func TestFaults(t *testing.T) {
 		{"both", get + host + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", faultBoth}, {"two codings", get + host + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", faultCodings},
 		{"unknown coding", get + host + "Transfer-Encoding: gzip, chunked\r\n", faultCodingUnknown}, {"identity", get + host + "Transfer-Encoding: identity\r\n", faultCoding},
 		{"old coding", "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n", faultCoding10}, {"bad chunk", get + host + "Transfer-Encoding: chunked\r\n\r\nx\r\n", faultChunk},
+		{"two authorizations", get + host + "Authorization: a\r\nauthorization: b\r\n", faultRepeated},
+		{"two unknown expectations", "GET / HTTP/1.0\r\nExpect: a\r\nExpect: b\r\n", faultRepeated},
 		{"expects the unknown", get + host + "Expect: more\r\n", faultExpect},
 		{"long line", "GET /" + strings.Repeat("a", 70000), faultLongLine}, {"large head", get + host + strings.Repeat("A: "+strings.Repeat("b", 8000)+"\r\n", 9), faultLarge},
 		{"many fields", get + host + strings.Repeat("A:\r\n", maxFields+10), faultLarge},
